@@ -1,0 +1,47 @@
+"""Errors of tf-regal: each names the argument, shows the value, says what is valid and what to do next."""
+
+
+class TfRegalError(Exception):
+    """Base of every error that tf-regal raises on purpose."""
+
+
+class InvalidArgumentError(TfRegalError, ValueError):
+    """An argument has a value that is not valid."""
+
+
+class InvalidProblemError(InvalidArgumentError):
+    """The arrays of a `Problem` do not fit together (cycle, dangling edge, negative cost, …)."""
+
+
+class TopologyError(InvalidArgumentError):
+    """A topology or device cannot be parsed, or is not here."""
+
+
+class GraphError(TfRegalError):
+    """A model or graph cannot be read, or has nothing to plan."""
+
+
+class PlanFileError(TfRegalError):
+    """A plan file is damaged, truncated, or of another version."""
+
+
+class PlanMismatchError(TfRegalError):
+    """A plan does not fit: it was made for another graph, or names devices that are not here."""
+
+
+class InfeasibleError(TfRegalError):
+    """No plan was found within the devices' memory; carries the best that was found.
+
+    Attributes:
+        plan: the plan with the smallest excess, or None.
+        device: name of the device with the largest excess.
+        shortfall: bytes missing there.
+    """
+
+    def __init__(self, message, plan=None, device=None, shortfall=None):
+        super().__init__(message)
+        self.plan, self.device, self.shortfall = plan, device, shortfall
+
+
+class UnsupportedVersionError(TfRegalError):
+    """The installed TensorFlow is not supported."""

@@ -1,0 +1,239 @@
+"""What will run: a GraphDef with `_Arg` and `_Retval` nodes, after Grappler, with what is known of its arguments.
+
+Two sources (design facts 2 and 3): TensorFlow's own graph, collected on a first call (exact), and Grappler run on the
+traced graph (close; where nothing has been or can be run).
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+from tf_regal import _tf_private as tfp
+from tf_regal import errors
+
+_RESOURCE = tf.resource.as_datatype_enum
+
+
+@dataclasses.dataclass
+class Runnable:
+    """A graph after Grappler.
+
+    graph_def: `_Arg` nodes (attribute `index`) are the arguments, captures included, `_Retval` nodes the results; called functions are inlined.
+    requested: {node name: device} that the user chose with tf.device.
+    arg_shapes: per argument a tuple of ints and Nones, or None where even the rank is unknown.
+    arg_handles: per argument (dtype enum, tuple) of the variable behind a resource handle, or None.
+    source: "runtime" (collected from TensorFlow) or "grappler" (optimised by us).
+    """
+
+    graph_def: object
+    requested: dict
+    arg_shapes: list
+    arg_handles: list
+    source: str
+
+    @property
+    def arg_names(self):
+        """Names of the argument nodes by argument index."""
+        names = {n.attr["index"].i: n.name for n in self.graph_def.node if n.op == "_Arg"}
+        return [names.get(i) for i in range(len(self.arg_shapes))]
+
+
+def shape_tuple(shape):
+    """A TensorShape or TensorShapeProto → tuple with None for unknown dimensions, or None for an unknown rank."""
+    shape = tf.TensorShape(shape)
+    return None if shape.rank is None else tuple(shape.as_list())
+
+
+def argument_facts(concrete, args=None):
+    """(arg_shapes, arg_handles) of a ConcreteFunction's inputs, captures included; `args`: the tensors of a call, which know more."""
+    shapes, handles = [], []
+    for i, placeholder in enumerate(concrete.graph.inputs):
+        handle = None
+        if placeholder.dtype == tf.resource:
+            data = tfp.handle_data_util.get_resource_handle_data(placeholder)
+            if data is not None and data.is_set and len(data.shape_and_type) == 1:
+                item = data.shape_and_type[0]
+                handle = (item.dtype, shape_tuple(item.shape))
+        shape = shape_tuple(placeholder.shape)
+        if args is not None and isinstance(args[i], tf.Tensor) and placeholder.dtype != tf.resource:
+            shape = shape_tuple(args[i].shape)
+        shapes.append(shape)
+        handles.append(handle)
+    return shapes, handles
+
+
+def requested_devices(concrete):
+    """{name after inlining: device string} of the ops for which the user chose a device, in nested functions too."""
+    graph_def = concrete.graph.as_graph_def()
+    library = {f.signature.name: f for f in graph_def.library.function}
+    found = {}
+
+    def visit(nodes, prefix, depth):
+        for node in nodes:
+            if node.device:
+                found[prefix + node.name] = node.device
+            if node.op in ("PartitionedCall", "StatefulPartitionedCall") and depth < 16:
+                function = library.get(node.attr["f"].func.name)
+                if function is not None:
+                    visit(function.node_def, f"{prefix}{node.name}/", depth + 1)
+
+    visit(graph_def.node, "", 0)
+    return found
+
+
+def from_runtime(concrete, function_graphs, args):
+    """The graph that TensorFlow itself made for `concrete` on a first call with `args` (tensors, captures included).
+
+    `function_graphs`: what `_tf_private.collect_graphs` gave. Raises GraphError where none of them belongs to the function.
+    """
+    n_args, n_outputs = len(concrete.graph.inputs), len([t for t in concrete.graph.outputs])
+    candidates = []
+    for collected in function_graphs:
+        graph_def = collected.post_optimization_graph
+        indices = [n.attr["index"].i for n in graph_def.node if n.op == "_Arg"]
+        results = sum(n.op == "_Retval" for n in graph_def.node)
+        if sorted(indices) == list(range(n_args)) and results == n_outputs:
+            candidates.append(graph_def)
+    if not candidates:
+        raise errors.GraphError("TensorFlow made no graph for this function on its first call (it may have run before)")
+    graph_def = max(candidates, key=lambda g: len(g.node))
+    shapes, handles = argument_facts(concrete, args)
+    return Runnable(graph_def, requested_devices(concrete), shapes, handles, "runtime")
+
+
+def from_concrete(concrete):
+    """The graph of a ConcreteFunction after Grappler, which is run here, once, with the settings of this process."""
+    shapes, handles = argument_facts(concrete)
+    return optimize(
+        concrete.graph.as_graph_def(add_shapes=True),
+        [t.op.name for t in concrete.graph.inputs],
+        [t.name for t in concrete.graph.outputs],
+        [op.name for op in concrete.graph.control_outputs],
+        shapes,
+        handles,
+    )
+
+
+def optimize(graph_def, input_names, output_names, control_names=(), arg_shapes=None, arg_handles=None):
+    """Runs Grappler on a GraphDef whose arguments are the placeholders `input_names` and whose results are the tensors `output_names`.
+
+    Raises GraphError where a name is not in the graph or Grappler refuses it.
+    """
+    graph_def = _copy(graph_def)
+    nodes = {node.name: node for node in graph_def.node}
+    input_names = [name.split(":")[0] for name in input_names]
+    for what, names in (("inputs", input_names), ("outputs", output_names)):
+        for name in names:
+            if name.split(":")[0] not in nodes:
+                raise errors.GraphError(f"{what} names {name!r}, which is not in the graph. Nodes: {', '.join(list(nodes)[:8])}, …")
+    arg_shapes = list(arg_shapes) if arg_shapes is not None else [_placeholder_shape(nodes[name]) for name in input_names]
+    arg_handles = list(arg_handles) if arg_handles is not None else [None] * len(input_names)
+    dtypes = []
+    for name, shape, handle in zip(input_names, arg_shapes, arg_handles, strict=True):
+        dtypes.append(nodes[name].attr["dtype"].type)
+        make_source(nodes[name], dtypes[-1], shape, handle)
+    outputs = [name if ":" in name else name + ":0" for name in output_names]
+    meta = tfp.meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
+    # A fetch is never pruned or renamed: the results' producers and the side effects.
+    meta.collection_def["train_op"].node_list.value.extend([*dict.fromkeys(outputs), *control_names, *(n for n in input_names)])
+    config = tfp.config_pb2.ConfigProto()
+    config.CopyFrom(tfp.context.context().config)
+    rewriter = config.graph_options.rewrite_options
+    rewriter.min_graph_nodes = -1  # small graphs too: the runtime does not skip them either
+    rewriter.fail_on_optimizer_errors = False
+    try:
+        optimized = tfp.tf_optimizer.OptimizeGraph(config, meta, verbose=False)
+    except Exception as error:
+        raise errors.GraphError(f"Grappler could not optimize the graph: {error}. Check that every op of the graph is known here.") from error
+    index = {name: i for i, name in enumerate(input_names)}
+    for node in optimized.node:
+        if node.name in index:
+            _make_arg(node, index[node.name], dtypes[index[node.name]])
+    taken = {node.name for node in optimized.node}
+    output_types = _output_types(optimized)
+    for i, name in enumerate(outputs):
+        retval = optimized.node.add(op="_Retval", name=_fresh(f"retval_{i}", taken))
+        producer, port = name.split(":")
+        retval.input.append(name if port != "0" else producer)
+        retval.attr["T"].type = output_types(producer, int(port))
+        retval.attr["index"].i = i
+    requested = {node.name: node.device for node in optimized.node if node.device}
+    return Runnable(optimized, requested, arg_shapes, arg_handles, "grappler")
+
+
+def _copy(graph_def):
+    copy = tfp.graph_pb2.GraphDef()
+    copy.CopyFrom(graph_def)
+    return copy
+
+
+def _fresh(name, taken):
+    candidate, i = name, 0
+    while candidate in taken:
+        i += 1
+        candidate = f"{name}_{i}"
+    taken.add(candidate)
+    return candidate
+
+
+def _placeholder_shape(node):
+    return shape_tuple(node.attr["shape"].shape) if node.attr["shape"].HasField("shape") else None
+
+
+def make_source(node, dtype, shape, handle):
+    """Turns a placeholder into one of which shape inference knows all that we know. A resource becomes a VarHandleOp: shape
+    inference then sees the variable's shape, which it loses with a placeholder (design fact 4)."""
+    device = node.device
+    node.ClearField("attr")
+    node.ClearField("input")
+    node.device = device
+    if dtype == _RESOURCE and handle is not None:
+        node.op = "VarHandleOp"
+        node.attr["dtype"].type = handle[0]
+        node.attr["shape"].shape.CopyFrom(tf.TensorShape(handle[1]).as_proto())
+        # Distinct names: Grappler merges equal VarHandleOps.
+        node.attr["shared_name"].s = node.name.encode()
+    elif dtype == _RESOURCE or shape is None:
+        node.op = "Placeholder"
+        node.attr["dtype"].type = dtype
+        node.attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+    else:
+        # Grappler takes a Placeholder for a feed, of which it believes no shape. This op has a shape, no input and no value.
+        node.op = "ImmutableConst"
+        node.attr["dtype"].type = dtype
+        node.attr["shape"].shape.CopyFrom(tf.TensorShape(shape).as_proto())
+        node.attr["memory_region_name"].s = node.name.encode()
+
+
+def _make_arg(node, index, dtype):
+    device = node.device
+    node.ClearField("attr")
+    node.op, node.device = "_Arg", device
+    node.attr["T"].type = dtype
+    node.attr["index"].i = index
+
+
+def _output_types(graph_def):
+    nodes = {node.name: node for node in graph_def.node}
+
+    def output_type(name, port):
+        return node_output_types(nodes[name])[port]
+
+    return output_type
+
+
+def node_output_types(node):
+    """DataType enums of a node's outputs, one per port."""
+    if node.op == "_Arg":
+        return [node.attr["T"].type]
+    op_def = tfp.op_def_registry.get(node.op)
+    if op_def is None:
+        raise errors.GraphError(f"op type {node.op!r} of node {node.name!r} is not registered in this process. Import the library that defines it.")
+    types = []
+    for arg in op_def.output_arg:
+        if arg.type_list_attr:
+            types.extend(node.attr[arg.type_list_attr].list.type)
+            continue
+        dtype = arg.type or node.attr[arg.type_attr].type
+        types.extend([dtype] * (node.attr[arg.number_attr].i if arg.number_attr else 1))
+    return types

@@ -1,0 +1,56 @@
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+class Simulator:
+    """Scores candidates on one problem. `problem`: any object with the arrays of docs/simulator.md as attributes."""
+
+    def __init__(self, problem: Any) -> None: ...
+    def run(
+        self,
+        device: NDArray[np.int32],
+        priority: NDArray[np.float32],
+        transfer_priority: NDArray[np.float32] | None = None,
+        discipline: Literal["priority", "fifo", "lifo"] = "priority",
+        timeline: bool = False,
+    ) -> SimpleNamespace:
+        """makespan (ns), peak int64 [devices] (bytes), transfer_bytes, feasible; with `timeline` also start, end int64 [ops] (ns),
+        start_order int32 [ops], transfers int64 [k, 5] (tensor, source, destination, start, end), memory: per device int64 [k, 2]."""
+    def bounds(self) -> tuple[int, int]:
+        """Lower bounds of the makespan (ns) and of the largest per-device peak (bytes)."""
+    @property
+    def allowed(self) -> NDArray[np.uint64]:
+        """Mask of the devices where every op of the group may run, [groups]."""
+    @property
+    def topological_order(self) -> NDArray[np.int32]: ...
+
+class Brkga:
+    """BRKGA with REGAL's chromosome; deterministic for a seed and a number of evaluations, on any number of threads."""
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        *,
+        objective: Literal["runtime", "peak_memory"],
+        makespan_limit: int | None = None,
+        population: int = 100,
+        elites: int = 20,
+        mutants: int = 15,
+        rho: float = 0.7,
+        seed: int = 0,
+        threads: int = 1,
+        seeds: Iterable[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32] | None]] = (),
+    ) -> None: ...
+    def evolve(self, evaluations: int) -> None:
+        """Goes on until this many candidates have been simulated in total. Releases the GIL."""
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def best(self) -> SimpleNamespace:
+        """device, priority, transfer_priority (or None), makespan, peak, transfer_bytes, feasible."""
+    @property
+    def history(self) -> NDArray[np.float64]:
+        """Best and mean value of the objective per generation, [generations, 2]."""

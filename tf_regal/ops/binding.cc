@@ -1,0 +1,215 @@
+// The Python module tf_regal.ops._core: numpy arrays in, numpy arrays out. std::invalid_argument becomes ValueError.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "brkga.h"
+#include "simulator.h"
+
+namespace py = pybind11;
+
+namespace tf_regal {
+namespace {
+
+template <typename T>
+using Array = py::array_t<T, py::array::c_style | py::array::forcecast>;
+
+template <typename T>
+std::vector<T> ToVector(const py::handle& object, const char* name) {
+  const Array<T> array = py::cast<Array<T>>(object.attr(name));
+  return std::vector<T>(array.data(), array.data() + array.size());
+}
+
+template <typename T>
+py::array_t<T> ToArray(const std::vector<T>& values) {
+  return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
+}
+
+Problem ToProblem(const py::handle& object) {
+  Problem p;
+  p.duration = ToVector<int64_t>(object, "duration");
+  p.scratch = ToVector<int64_t>(object, "scratch");
+  p.persistent = ToVector<int64_t>(object, "persistent");
+  p.group = ToVector<int32_t>(object, "group");
+  p.producer = ToVector<int32_t>(object, "producer");
+  p.view = ToVector<int32_t>(object, "view");
+  p.size = ToVector<int64_t>(object, "size");
+  p.lifetime = ToVector<uint8_t>(object, "lifetime");
+  p.reuse = {ToVector<int32_t>(object, "reuse_ptr"), ToVector<int32_t>(object, "reuse_idx")};
+  p.inputs = {ToVector<int32_t>(object, "input_ptr"), ToVector<int32_t>(object, "input_idx")};
+  p.control = {ToVector<int32_t>(object, "control_ptr"), ToVector<int32_t>(object, "control_idx")};
+  p.lanes = ToVector<int32_t>(object, "lanes");
+  p.capacity = ToVector<int64_t>(object, "capacity");
+  p.latency = ToVector<int64_t>(object, "latency");
+  p.ns_per_byte = ToVector<double>(object, "ns_per_byte");
+  p.blocking_transfers = py::cast<bool>(object.attr("blocking_transfers"));
+  const size_t limit = INT32_MAX / 2;
+  if (p.group.size() > limit || p.producer.size() > limit || p.lanes.size() > limit) {
+    throw std::invalid_argument("more than 2^30 ops, tensors or devices");
+  }
+  p.n_ops = static_cast<int>(p.group.size());
+  p.n_tensors = static_cast<int>(p.producer.size());
+  p.n_devices = static_cast<int>(p.lanes.size());
+  if (static_cast<uint64_t>(p.n_tensors) * p.n_devices > limit) throw std::invalid_argument("more than 2^30 tensors times devices");
+  return p;
+}
+
+void CheckLength(const char* name, py::ssize_t actual, py::ssize_t expected) {
+  if (actual != expected) {
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(actual) + " elements; expected " + std::to_string(expected));
+  }
+}
+
+Discipline ParseDiscipline(const std::string& name) {
+  if (name == "priority") return Discipline::kPriority;
+  if (name == "fifo") return Discipline::kFifo;
+  if (name == "lifo") return Discipline::kLifo;
+  throw std::invalid_argument("discipline is '" + name + "'; expected 'priority', 'fifo' or 'lifo'");
+}
+
+py::array_t<int64_t> TransfersArray(const std::vector<Transfer>& transfers) {
+  py::array_t<int64_t> result({static_cast<py::ssize_t>(transfers.size()), py::ssize_t{5}});
+  auto rows = result.mutable_unchecked<2>();
+  for (size_t i = 0; i < transfers.size(); ++i) {
+    const Transfer& x = transfers[i];
+    const int64_t row[5] = {x.tensor, x.src, x.dst, x.start, x.end};
+    for (int j = 0; j < 5; ++j) rows(i, j) = row[j];
+  }
+  return result;
+}
+
+py::list MemoryArrays(const Timeline& timeline) {
+  py::list result;
+  for (const auto& steps : timeline.memory) {
+    py::array_t<int64_t> array({static_cast<py::ssize_t>(steps.size()), py::ssize_t{2}});
+    auto rows = array.mutable_unchecked<2>();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      rows(i, 0) = steps[i].first;
+      rows(i, 1) = steps[i].second;
+    }
+    result.append(array);
+  }
+  return result;
+}
+
+void SetFigures(const Evaluation& e, py::object* result) {
+  result->attr("makespan") = e.makespan;
+  result->attr("peak") = ToArray(e.peak);
+  result->attr("transfer_bytes") = e.transfer_bytes;
+  result->attr("feasible") = e.excess == 0;
+}
+
+py::object NewNamespace() { return py::module_::import("types").attr("SimpleNamespace")(); }
+
+py::object RunCandidate(const Simulator& simulator, const Array<int32_t>& device, const Array<float>& priority,
+                        const py::object& transfer_priority, const std::string& discipline, bool with_timeline) {
+  const Problem& p = simulator.problem();
+  CheckLength("device", device.size(), p.n_ops);
+  CheckLength("priority", priority.size(), p.n_ops);
+  Candidate candidate{device.data(), priority.data(), nullptr, ParseDiscipline(discipline)};
+  Array<float> transfers;
+  if (!transfer_priority.is_none()) {
+    transfers = py::cast<Array<float>>(transfer_priority);
+    CheckLength("transfer_priority", transfers.size(), static_cast<py::ssize_t>(p.n_tensors) * p.n_devices);
+    candidate.transfer_priority = transfers.data();
+  }
+  Workspace workspace;
+  Evaluation evaluation;
+  Timeline timeline;
+  {
+    py::gil_scoped_release release;
+    simulator.CheckCandidate(candidate);
+    simulator.Evaluate(candidate, &workspace, &evaluation, with_timeline ? &timeline : nullptr);
+  }
+  py::object result = NewNamespace();
+  SetFigures(evaluation, &result);
+  if (with_timeline) {
+    result.attr("start") = ToArray(timeline.start);
+    result.attr("end") = ToArray(timeline.end);
+    result.attr("start_order") = ToArray(timeline.start_order);
+    result.attr("transfers") = TransfersArray(timeline.transfers);
+    result.attr("memory") = MemoryArrays(timeline);
+  }
+  return result;
+}
+
+std::vector<Seed> ToSeeds(const py::iterable& seeds) {
+  std::vector<Seed> result;
+  auto vector = [](const auto& array) { return std::vector(array.data(), array.data() + array.size()); };
+  for (const py::handle& item : seeds) {
+    const py::tuple seed = py::cast<py::tuple>(item);
+    if (seed.size() != 3) throw std::invalid_argument("seeds: each is (device, priority, transfer_priority or None)");
+    Seed s{vector(py::cast<Array<int32_t>>(seed[0])), vector(py::cast<Array<float>>(seed[1])), {}};
+    if (!seed[2].is_none()) s.transfer_priority = vector(py::cast<Array<float>>(seed[2]));
+    result.push_back(std::move(s));
+  }
+  return result;
+}
+
+std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
+                                 int population, int elites, int mutants, double rho, uint64_t seed, int threads,
+                                 const py::iterable& seeds) {
+  BrkgaOptions options;
+  if (objective == "peak_memory") {
+    options.objective = Objective::kPeakMemory;
+  } else if (objective != "runtime") {
+    throw std::invalid_argument("objective is '" + objective + "'; expected 'runtime' or 'peak_memory'");
+  }
+  if (!makespan_limit.is_none()) options.makespan_limit = py::cast<int64_t>(makespan_limit);
+  options.population = population;
+  options.elites = elites;
+  options.mutants = mutants;
+  options.rho = rho;
+  options.seed = seed;
+  options.threads = threads;
+  return std::make_unique<Brkga>(&simulator, options, ToSeeds(seeds));
+}
+
+py::object BestOf(const Brkga& brkga) {
+  const Solution best = brkga.Best();
+  py::object result = NewNamespace();
+  SetFigures(best.evaluation, &result);
+  result.attr("device") = ToArray(best.device);
+  result.attr("priority") = ToArray(best.priority);
+  result.attr("transfer_priority") = best.transfer_priority.empty() ? py::none() : py::object(ToArray(best.transfer_priority));
+  return result;
+}
+
+py::array_t<double> HistoryOf(const Brkga& brkga) {
+  const auto& history = brkga.history();
+  py::array_t<double> result({static_cast<py::ssize_t>(history.size()), py::ssize_t{2}});
+  for (size_t i = 0; i < history.size(); ++i) {
+    result.mutable_at(i, 0) = history[i][0];
+    result.mutable_at(i, 1) = history[i][1];
+  }
+  return result;
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_core, m) {
+  m.doc() = "Native core of tf-regal: the simulator and BRKGA over it.";
+
+  py::class_<Simulator>(m, "Simulator")
+      .def(py::init([](const py::object& problem) { return std::make_unique<Simulator>(ToProblem(problem)); }), py::arg("problem"))
+      .def("run", &RunCandidate, py::arg("device"), py::arg("priority"), py::arg("transfer_priority") = py::none(),
+           py::arg("discipline") = "priority", py::arg("timeline") = false)
+      .def("bounds", [](const Simulator& s) { return s.problem().Bounds(); })
+      .def_property_readonly("allowed", [](const Simulator& s) { return ToArray(s.problem().allowed); })
+      .def_property_readonly("topological_order", [](const Simulator& s) { return ToArray(s.problem().topological_order); });
+
+  py::class_<Brkga>(m, "Brkga")
+      .def(py::init(&MakeBrkga), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
+           py::arg("makespan_limit") = py::none(), py::arg("population") = 100, py::arg("elites") = 20, py::arg("mutants") = 15,
+           py::arg("rho") = 0.7, py::arg("seed") = 0, py::arg("threads") = 1, py::arg("seeds") = py::tuple())
+      .def("evolve", &Brkga::Evolve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("evaluations", &Brkga::evaluations)
+      .def_property_readonly("best", &BestOf)
+      .def_property_readonly("history", &HistoryOf);
+}
+
+}  // namespace tf_regal

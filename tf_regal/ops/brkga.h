@@ -1,0 +1,90 @@
+// BRKGA, the biased random-key genetic algorithm (Gonçalves and Resende 2011), over the simulator.
+// The chromosome is REGAL's (arXiv 1905.02494): an affinity per group and device, a priority per op, and a priority per
+// tensor and destination. With one device only the priorities are left.
+#ifndef TF_REGAL_OPS_BRKGA_H_
+#define TF_REGAL_OPS_BRKGA_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "simulator.h"
+
+namespace tf_regal {
+
+enum class Objective { kRuntime, kPeakMemory };
+
+struct BrkgaOptions {
+  Objective objective = Objective::kRuntime;
+  int64_t makespan_limit = INT64_MAX;  // ns; for kPeakMemory
+  int population = 100;
+  int elites = 20;
+  int mutants = 15;
+  double rho = 0.7;  // probability that a key comes from the elite parent
+  uint64_t seed = 0;
+  int threads = 1;
+};
+
+// Smaller is better, compared from left to right: bytes above capacity, ns above the makespan limit, the objective, and
+// the other objective as tie-break.
+using Fitness = std::array<int64_t, 4>;
+
+struct Seed {
+  std::vector<int32_t> device;           // [n_ops]
+  std::vector<float> priority;           // [n_ops]
+  std::vector<float> transfer_priority;  // [n_tensors, n_devices], or empty
+};
+
+struct Solution {
+  std::vector<int32_t> device;
+  std::vector<float> priority, transfer_priority;
+  Evaluation evaluation;
+};
+
+class Brkga {
+ public:
+  // Throws std::invalid_argument where an option or a seed is not valid. The simulator must outlive this object.
+  Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds);
+
+  // Goes on until `evaluations` candidates have been simulated since the beginning. The result depends on the seed and
+  // the number of evaluations only: not on the number of threads, nor on how a run is cut into calls at whole generations.
+  void Evolve(int64_t evaluations);
+
+  int64_t evaluations() const { return evaluations_; }
+  // Best and mean value of the objective in the population, per generation.
+  const std::vector<std::array<double, 2>>& history() const { return history_; }
+  Solution Best() const;  // throws std::logic_error before the first evaluation
+
+ private:
+  struct Individual {
+    std::vector<float> keys;
+    Fitness fitness;
+  };
+  struct Worker {
+    Workspace workspace;
+    Evaluation evaluation;
+    std::vector<int32_t> device;
+  };
+
+  void Encode(const Seed& seed, std::vector<float>* keys) const;
+  void Decode(const std::vector<float>& keys, std::vector<int32_t>* device) const;
+  Candidate MakeCandidate(const std::vector<float>& keys, const std::vector<int32_t>& device) const;
+  void Score(Individual* individual, Worker* worker) const;
+  void Fill(int index, Individual* individual) const;  // of the first population
+  void Breed(int index, Individual* individual) const;
+  void Generation(int64_t budget);
+
+  const Simulator& simulator_;
+  const BrkgaOptions options_;
+  const std::vector<Seed> seeds_;
+  size_t n_affinities_ = 0, n_keys_ = 0;
+  std::vector<Individual> population_, children_;
+  std::vector<Worker> workers_;
+  int64_t generation_ = 0, evaluations_ = 0;
+  std::vector<std::array<double, 2>> history_;
+};
+
+}  // namespace tf_regal
+
+#endif  // TF_REGAL_OPS_BRKGA_H_

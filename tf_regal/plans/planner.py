@@ -1,0 +1,113 @@
+"""OpGraph × Topology × settings → Plan. Knows nothing of TensorFlow."""
+
+import time
+
+import numpy as np
+import tqdm
+
+from tf_regal import errors
+from tf_regal import problem as problem_lib
+from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
+from tf_regal.search import METHODS, Budget, Task, order
+
+MARGIN = 0.02
+"""A plan is applied only where it beats the default plan by this share of the objective."""
+
+_PROGRESS_AFTER_S = 1.0
+
+
+def make_plan(graph, topology, settings, show_progress=False):
+    """Plans an OpGraph that has costs for the topology's devices.
+
+    Returns the Plan; `plan.pays` says whether it is worth applying. Raises InfeasibleError where nothing fits the devices' memory.
+    """
+    began = time.monotonic()
+    problem, notes = problem_lib.build(graph, topology)
+    default_device = default_placement(problem)
+    real = Task(problem, settings.objective, default_device, seed=settings.seed)
+    default = METHODS["default"](real, None)
+    if settings.objective == "peak_memory":
+        real.makespan_limit = int(settings.max_slowdown * default.run.makespan)
+        if settings.order == "none":
+            task = real
+        else:
+            # The order will be enforced, one op at a time: so it is planned that way, whatever the device's lanes.
+            sequential = problem.replace(lanes=np.ones_like(problem.lanes))
+            sequential_default = METHODS["default"](Task(sequential, settings.objective, default_device), None)
+            limit = int(settings.max_slowdown * max(default.run.makespan, sequential_default.run.makespan))
+            task = Task(sequential, settings.objective, default_device, makespan_limit=limit, seed=settings.seed)
+    else:
+        task = real
+    budget = Budget(settings.evaluations, settings.seconds)
+    with _Progress(budget, show_progress) as progress:
+        task.progress = progress.update
+        solution = METHODS[settings.method](task, budget)
+    seconds = time.monotonic() - began
+    edges, run = order.choose_edges(real, solution, graph.orderable, settings.order)
+    feasible = bool(np.all(run.peak <= problem.capacity))
+    sequential_fits = bool(solution.run.feasible)
+    plan = Plan(
+        ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
+        transfers=[(int(problem.producer[t]), int(a), int(b), int(s), int(e), int(problem.size[t])) for t, a, b, s, e in run.transfers],
+        memory=[[(int(t), int(b)) for t, b in steps] for steps in run.memory],
+        predicted=_figures(run, topology), default=_figures(default.run, topology),
+        bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
+        search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), None, settings.seed),
+        pays=_pays(run, default.run, problem, settings.objective), feasible=feasible and sequential_fits, notes=[*graph.bindings, *graph.notes, *notes],
+    )
+    if not plan.feasible:
+        raise _infeasible(plan, run, problem)
+    return plan
+
+
+def default_placement(problem):
+    """Where TensorFlow would put each op by itself: the first device that may run its group. int32 [ops]."""
+    allowed = np.ones((problem.n_groups, problem.n_devices), bool)
+    np.logical_and.at(allowed, problem.group, problem.duration >= 0)
+    return allowed.argmax(axis=1)[problem.group].astype(np.int32)
+
+
+def _figures(run, topology):
+    peaks = {name: int(peak) for name, peak in zip(topology.names, run.peak, strict=True)}
+    return Figures(run.makespan / 1e9, peaks, int(run.transfer_bytes))
+
+
+def _bounds(task):
+    makespan, peak = task.simulator.bounds()
+    return Bounds(makespan / 1e9, int(peak))
+
+
+def _pays(run, default, problem, objective):
+    if np.any(default.peak > problem.capacity):
+        return True  # the default does not fit at all
+    if objective == "runtime":
+        return run.makespan <= (1 - MARGIN) * default.makespan
+    return int(run.peak.max()) <= (1 - MARGIN) * int(default.peak.max())
+
+
+def _infeasible(plan, run, problem):
+    excess = run.peak - problem.capacity
+    worst = int(excess.argmax())
+    name = plan.topology.names[worst]
+    return errors.InfeasibleError(
+        f"no plan was found within the devices' memory: the lowest peak found on {name} is {int(run.peak[worst])} bytes, which is "
+        f"{int(excess[worst])} bytes more than its {int(problem.capacity[worst])} (no plan at all can have a largest peak below {plan.bounds.peak_bytes} bytes). "
+        f"Use more or larger devices, a smaller batch, or more evaluations.",
+        plan=plan, device=name, shortfall=int(excess[worst]),
+    )
+
+
+class _Progress:
+    """A tqdm bar on stderr that appears when the search has taken a second."""
+
+    def __init__(self, budget, show):
+        self._bar = tqdm.tqdm(total=budget.evaluations, desc="planning", unit=" evaluations", delay=_PROGRESS_AFTER_S, disable=not show, leave=False)
+
+    def update(self, evaluations):
+        self._bar.update(evaluations)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        self._bar.close()

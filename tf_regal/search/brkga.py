@@ -1,0 +1,28 @@
+"""Plain BRKGA with uniform proposals: the yardstick of every result ("BRKGA 5K" = 5,000 evaluations)."""
+
+import numpy as np
+
+from tf_regal import ops
+from tf_regal.search.task import Solution
+
+
+def run(task, budget, seeds=()):
+    """Args: seeds: candidates of the first population, (device, priority, transfer_priority or None) each."""
+    search = ops.Brkga(
+        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, seed=task.seed, threads=budget.threads, seeds=seeds
+    )
+    # Whole generations at a time: the first population, then its 80 children; so the clock and the progress bar are looked at often.
+    target = max(100, len(seeds))
+    while True:
+        before = search.evaluations
+        search.evolve(min(target, budget.evaluations))
+        if task.progress is not None:
+            task.progress(search.evaluations - before)
+        if search.evaluations >= budget.evaluations or budget.expired:
+            break
+        target = search.evaluations + 80
+    best = search.best
+    run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
+    return Solution(
+        np.asarray(best.device), np.asarray(best.priority), best.transfer_priority, run, evaluations=search.evaluations, history=search.history
+    )

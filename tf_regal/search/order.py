@@ -1,0 +1,135 @@
+"""From a schedule to control edges: as few as the objective needs (design facts 6 and 15)."""
+
+import numpy as np
+
+from tf_regal import problem as problem_lib
+from tf_regal.problem import LIFETIME_NORMAL, LIFETIME_OUTPUT
+from tf_regal.search.task import make_simulator
+
+MODES = ("needed", "full", "none")
+_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # of the ops that are chained, largest first
+_TOLERANCE = 1.02  # how much worse than under the full order the objective may get
+_RANDOM_RUNS = 4
+
+
+def choose_edges(task, solution, orderable, mode="needed"):
+    """Control edges that make TensorFlow follow the solution.
+
+    TensorFlow starts whatever is ready, in an order of its own. "needed" chains the ops that matter (those with large outputs for
+    "peak_memory", long ones for "runtime"), as few as keep the objective within 2 % of the full order's under any of several
+    ready-queue disciplines; "full" chains all; "none" none. Edges never cross devices (a crossing costs a transfer), and
+    those that other edges imply are left out.
+
+    Args:
+        task: with the problem as the devices run it (their real lanes).
+        orderable: bool [ops].
+
+    Returns:
+        (edges int32 [k, 2], run): (before, after) pairs, and the worst simulated run under them (see `worst_run`).
+    """
+    problem = task.problem
+    if mode == "none":
+        return np.empty((0, 2), np.int32), worst_run(task, solution, np.empty((0, 2), np.int32))
+    weight = _weights(problem, task.objective, solution.device)
+    candidates = np.flatnonzero(orderable)
+    if mode == "full":
+        edges = _chain(task, solution, candidates, 1)
+        return edges, worst_run(task, solution, edges)
+    ranked = candidates[np.argsort(-weight[candidates], kind="stable")]
+    target = _TOLERANCE * _figure(task, solution.run)
+    best = None
+    for share in _SHARES:
+        chosen = ranked[: int(np.ceil(share * len(ranked)))]
+        # Devices that run several ops at once keep their lanes for speed; for memory one op at a time is what was planned.
+        edges = _chain(task, solution, chosen, 1 if task.objective == "peak_memory" else problem.lanes)
+        run = worst_run(task, solution, edges)
+        if best is None or _figure(task, run) < _figure(task, best[1]):
+            best = (edges, run)
+        if _figure(task, run) <= target:
+            break
+    return best
+
+
+def with_edges(problem, edges):
+    """The problem with more control edges (before, after)."""
+    if len(edges) == 0:
+        return problem
+    control = [set(problem.control_inputs(op).tolist()) for op in range(problem.n_ops)]
+    for before, after in edges.tolist():
+        control[after].add(before)
+    ptr, idx = problem_lib.csr([sorted(c) for c in control])
+    return problem.replace(control_ptr=ptr, control_idx=idx)
+
+
+def worst_run(task, solution, edges):
+    """The worst run, by the objective, of the placement under the edges when ready ops start first come, last come, and in random order."""
+    simulator = make_simulator(with_edges(task.problem, edges))
+    n = task.problem.n_ops
+    rng = np.random.default_rng(task.seed)
+    none = np.zeros(n, np.float32)
+    runs = [simulator.run(solution.device, none, discipline=d, timeline=True) for d in ("fifo", "lifo")]
+    runs += [simulator.run(solution.device, rng.random(n, dtype=np.float32), timeline=True) for _ in range(_RANDOM_RUNS)]
+    runs.append(simulator.run(solution.device, solution.priority, solution.transfer_priority, timeline=True))
+    return max(runs, key=lambda run: _figure(task, run))
+
+
+def _figure(task, run):
+    return run.makespan if task.objective == "runtime" else int(run.peak.max())
+
+
+def _weights(problem, objective, device):
+    """What an op adds to the objective by itself: ns, or bytes that it allocates."""
+    at = np.arange(problem.n_ops)
+    if objective == "runtime":
+        return problem.duration[at, device].astype(float)
+    allocated = problem.scratch[at, device].astype(float)
+    own = (problem.view < 0) & np.isin(problem.lifetime, (LIFETIME_NORMAL, LIFETIME_OUTPUT))
+    np.add.at(allocated, problem.producer[own], problem.size[own])
+    return allocated
+
+
+def _chain(task, solution, ops, lanes):
+    """Edges that start `ops` in the solution's order on every device, at most `lanes` (int, or int [devices]) at a time."""
+    problem = task.problem
+    lanes = np.broadcast_to(lanes, problem.n_devices)
+    chosen = np.zeros(problem.n_ops, bool)
+    chosen[ops] = True
+    order = [op for op in solution.run.start_order.tolist() if chosen[op]]
+    queues = [[] for _ in range(problem.n_devices)]
+    before = {}
+    for op in order:
+        queue = queues[solution.device[op]]
+        distance = int(lanes[solution.device[op]])
+        if len(queue) >= distance:
+            before[op] = queue[-distance]
+        queue.append(op)
+    return np.array(_without_implied(task, solution, before, queues), np.int32).reshape(-1, 2)
+
+
+def _without_implied(task, solution, before, queues):
+    """Drops each (before → op) for which `before` is an ancestor of op anyway.
+
+    Per op the latest chained ancestor on each device is carried along; in a chain it is `before` if and only if `before` is an
+    ancestor, because nothing of the same chain lies between them.
+    """
+    edges, position = task.edges, {}
+    for queue in queues:
+        position.update({op: i for i, op in enumerate(queue)})
+    d = task.problem.n_devices
+    latest = np.full((task.problem.n_ops, d), -1, np.int64)
+    device = solution.device
+    result = []
+    # The schedule's own order of starts is topological for the graph and the chains together.
+    for op in solution.run.start_order.tolist():
+        row = latest[op]
+        for source in {edges.producer[t] for t in edges.inputs[op]} | set(edges.control[op]):
+            np.maximum(row, latest[source], out=row)
+            if source in position:
+                row[device[source]] = max(row[device[source]], position[source])
+        if op in before:
+            earlier = before[op]
+            if row[device[op]] < position[earlier]:
+                result.append((earlier, op))
+                np.maximum(row, latest[earlier], out=row)
+                row[device[op]] = max(row[device[op]], position[earlier])
+    return result

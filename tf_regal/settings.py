@@ -1,0 +1,88 @@
+"""The settings of planning: the same keywords in `enable`, `function`, `optimize`, `plan` and the command line."""
+
+import dataclasses
+import difflib
+
+from tf_regal import errors
+
+APPLY_MODES = ("if_better", "always", "never")
+ORDER_MODES = ("needed", "full", "none")
+ON_ERROR_MODES = ("warn", "raise")
+OBJECTIVES = ("runtime", "peak_memory")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What to improve, for which devices, how hard to search, and what to do with the result.
+
+    topology: "local", "2xA100-40GB", "4xTPUv4", "2xCPU", "paper", a path to a .json, or a Topology.
+    objective: "runtime" (seconds per call, within the devices' memory) or "peak_memory" (largest peak of a device, in bytes).
+    max_slowdown: for "peak_memory": how many times the default plan's predicted time the plan may take.
+    method: a name of `tf_regal.search.METHODS`. policy: "auto" (the shipped one for the objective where there is one) or None (uniform).
+    evaluations, seconds: budget of the search. seed: of everything random.
+    costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
+    min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".
+    order: control edges "needed" for the objective, "full" (every op in one order) or "none".
+    on_error: "warn" (run the function as it is) or "raise". cache_dir: directory of saved plans; None: the user's cache; False: none.
+    """
+
+    topology: object = "local"
+    objective: str = "runtime"
+    max_slowdown: float = 1.5
+    method: str = "regal"
+    policy: str | None = "auto"
+    evaluations: int = 5000
+    seconds: float | None = None
+    seed: int = 0
+    costs: str = "analytic"
+    batch_size: int | None = None
+    min_ops: int = 50
+    apply: str = "if_better"
+    order: str = "needed"
+    on_error: str = "warn"
+    cache_dir: object = None
+
+    def __post_init__(self):
+        from tf_regal.search import METHODS, Budget
+
+        _one_of("objective", self.objective, OBJECTIVES)
+        _one_of("method", self.method, tuple(METHODS))
+        _one_of("policy", self.policy, ("auto", None))
+        _one_of("costs", self.costs, ("analytic",))
+        _one_of("apply", self.apply, APPLY_MODES)
+        _one_of("order", self.order, ORDER_MODES)
+        _one_of("on_error", self.on_error, ON_ERROR_MODES)
+        Budget(self.evaluations, self.seconds)
+        _number("max_slowdown", self.max_slowdown, 1.0, (int, float), "1.0 or more, such as 1.1 for at most 10 % slower")
+        _number("seed", self.seed, 0, int, "a whole number, 0 or more")
+        _number("min_ops", self.min_ops, 0, int, "a whole number, 0 or more")
+        if self.batch_size is not None:
+            _number("batch_size", self.batch_size, 1, int, "a whole number, 1 or more, or None")
+
+    @classmethod
+    def make(cls, settings):
+        """From keywords; InvalidArgumentError for a name that is not one."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in settings:
+            if name not in known:
+                close = difflib.get_close_matches(name, known, 1)
+                hint = f" Did you mean {close[0]!r}?" if close else ""
+                raise errors.InvalidArgumentError(f"{name!r} is not a setting.{hint} Valid: {', '.join(known)}.")
+        return cls(**settings)
+
+    def key(self):
+        """What of the settings decides the plan, as a dict of plain values (the topology apart)."""
+        names = ("objective", "max_slowdown", "method", "policy", "evaluations", "seconds", "seed", "costs", "order")
+        return {name: getattr(self, name) for name in names}
+
+
+def _one_of(name, value, valid):
+    if value not in valid or isinstance(value, bool):
+        close = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        raise errors.InvalidArgumentError(f"{name}={value!r} is not known; expected one of {', '.join(map(repr, valid))}.{hint}")
+
+
+def _number(name, value, least, types, valid):
+    if not isinstance(value, types) or isinstance(value, bool) or not value >= least:
+        raise errors.InvalidArgumentError(f"{name}={value!r} is not valid; expected {valid}.")
