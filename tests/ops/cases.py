@@ -57,7 +57,7 @@ class Graph:
             blocking_transfers=self.blocking, **pointers)
 
 
-def random_problem(rng, n_ops, n_devices, *, max_lanes=3, blocking=None, clashes=True):
+def random_problem(rng, n_ops, n_devices, *, max_lanes=3, blocking=None):
     """A random valid problem. Small numbers, so that events often coincide and buffers often have equal sizes.
 
     Args:
@@ -65,7 +65,6 @@ def random_problem(rng, n_ops, n_devices, *, max_lanes=3, blocking=None, clashes
         n_ops, n_devices: size of the problem.
         max_lanes: most lanes of a device.
         blocking: whether transfers block; None draws it.
-        clashes: allow an op that makes a view of an input of which another of its outputs may take over the buffer.
             If the view is the later one, the page lets both live in the buffer, which breaks the page's own lower
             bound of the peak (test_bounds.py).
     """
@@ -101,7 +100,7 @@ def random_problem(rng, n_ops, n_devices, *, max_lanes=3, blocking=None, clashes
     if rng.random() < 0.5:
         needed = sum(sizes) + sum(op["persistent"] for op in graph.ops)
         graph.capacity = rng.integers(needed // 4, 1 + needed, n_devices)
-    return _renamed(graph, op_names, rng.permutation(len(sizes)), clashes).problem()
+    return _renamed(graph, op_names, rng.permutation(len(sizes))).problem()
 
 
 def _random_subset(rng, population, count):
@@ -127,7 +126,7 @@ def _random_forbidden(rng, groups, n_devices):
     return forbidden
 
 
-def _renamed(graph, op_names, tensor_names, clashes):
+def _renamed(graph, op_names, tensor_names):
     """The same graph with other indices: op i becomes op_names[i], tensor i becomes tensor_names[i]."""
     ops, tensors = [None] * len(graph.ops), [None] * len(graph.tensors)
     for old, tensor in enumerate(graph.tensors):
@@ -137,10 +136,6 @@ def _renamed(graph, op_names, tensor_names, clashes):
     for old, op in enumerate(graph.ops):
         ops[op_names[old]] = dict(op, inputs=[int(tensor_names[t]) for t in op["inputs"]],
                                   control=[int(op_names[p]) for p in op["control"]])
-    if not clashes:
-        viewed = {(tensor["producer"], tensor["view"]) for tensor in tensors}
-        for tensor in tensors:
-            tensor["reuse"] = [t for t in tensor["reuse"] if (tensor["producer"], t) not in viewed]
     graph.ops, graph.tensors = ops, tensors
     return graph
 
@@ -174,11 +169,10 @@ class Case:
     n_ops: int
     n_devices: int
     discipline: str = "priority"
-    clashes: bool = True
 
     def __post_init__(self):
         rng = np.random.default_rng(self.seed)
-        problem = random_problem(rng, self.n_ops, self.n_devices, clashes=self.clashes)
+        problem = random_problem(rng, self.n_ops, self.n_devices)
         object.__setattr__(self, "problem", problem)
         object.__setattr__(self, "candidate", random_candidate(rng, problem))
 
@@ -186,8 +180,7 @@ class Case:
         return iter((self.problem, self.candidate, self.discipline))
 
 
-def random_cases(max_ops=12, max_devices=4, clashes=True):
+def random_cases(max_ops=12, max_devices=4):
     """Hypothesis strategy of Case."""
     return st.builds(Case, seed=st.integers(0, 2**32 - 1), n_ops=st.integers(0, max_ops),
-                     n_devices=st.integers(1, max_devices), discipline=st.sampled_from(["priority", "fifo", "lifo"]),
-                     clashes=st.just(clashes))
+                     n_devices=st.integers(1, max_devices), discipline=st.sampled_from(["priority", "fifo", "lifo"]))

@@ -51,7 +51,7 @@ class _Run:
         self.persistent = problem.persistent.tolist()
         self.producer, self.size = problem.producer.tolist(), problem.size.tolist()
         self.view, self.lifetime = problem.view.tolist(), problem.lifetime.tolist()
-        self.reuse = _rows(problem.reuse_ptr, problem.reuse_idx)
+        self.reuse = possible_reuse(problem)
         self.inputs = _rows(problem.input_ptr, problem.input_idx)
         self.control = _rows(problem.control_ptr, problem.control_idx)
         self.capacity = problem.capacity.tolist()
@@ -283,6 +283,13 @@ def makespan_bound(problem):
     return max(critical_path, _ceil_divide(sum(fastest), sum(problem.lanes.tolist())))
 
 
+def possible_reuse(problem):
+    """By tensor: its reuse candidates without those that an output of the same op is a view of."""
+    rows = _rows(problem.reuse_ptr, problem.reuse_idx)
+    viewed = {(int(op), int(view)) for op, view in zip(problem.producer, problem.view)}
+    return [[t for t in row if (int(op), t) not in viewed] for op, row in zip(problem.producer, rows)]
+
+
 def peak_bound(problem):
     largest = max((working_set(problem, op) for op in range(problem.n_ops)), default=0)
     persistent = sum(problem.persistent.tolist())
@@ -295,7 +302,7 @@ def working_set(problem, op):
     """Bytes without persistent ones that the device must hold while the op runs, wherever that is."""
     view, lifetime = problem.view.tolist(), problem.lifetime.tolist()
     size, producer = problem.size.tolist(), problem.producer.tolist()
-    reuse = _rows(problem.reuse_ptr, problem.reuse_idx)
+    reuse = possible_reuse(problem)
     needed = {}  # tensor at the root of a chain of views → bytes for all inputs that share its buffer
     for tensor in problem.inputs(op).tolist():
         chain = [tensor]

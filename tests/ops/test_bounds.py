@@ -85,8 +85,6 @@ def test_with_other_devices_any_tensor_of_a_chain_of_views_may_be_the_one_that_w
     assert max(simulator.simulate(graph.problem(), device, [0] * 4).peak) == bound
 
 
-@pytest.mark.xfail(strict=True, reason="docs/simulator.md lets a later view live in a buffer that an earlier output of "
-                                       "the op has taken over, but its lower bound counts the two apart")
 def test_bound_holds_if_one_output_takes_over_what_a_later_one_views(simulator):
     graph = Graph()
     tensor = graph.source(8)

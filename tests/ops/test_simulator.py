@@ -101,7 +101,7 @@ def test_timeline_does_not_change_the_figures(case):
 
 
 @fixed(300)
-@given(cases.random_cases(clashes=False))
+@given(cases.random_cases())
 def test_memory_is_never_negative_and_ends_with_what_is_kept(case):
     problem, (device, *_), _ = case
     result = _core_run(case)
@@ -181,7 +181,7 @@ def test_links_carry_one_transfer_at_a_time(case):
 
 
 @fixed(600)
-@given(cases.random_cases(clashes=False))
+@given(cases.random_cases())
 def test_no_schedule_beats_the_bounds(case):
     result = _core_run(case)
     makespan, peak = ops.Simulator(case.problem).bounds()

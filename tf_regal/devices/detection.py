@@ -69,6 +69,15 @@ def detect(include_remote=True):
     return Topology.from_links("local", [entry.spec for entry in found], lambda i, j: _link(found[i], found[j]))
 
 
+def visible_devices():
+    """Full names of the devices that this process can place ops on."""
+    import tensorflow as tf
+
+    with tf.init_scope(), tf.device(None):
+        local = _local_process(tf)
+        return [d.name if d.name.startswith("/job:") else local + d.name for d in tf.config.list_logical_devices()]
+
+
 def _local_process(tf):
     """The job and task of this process; TensorFlow lists local devices without it until it joins a cluster."""
     match = _JOB_AND_TASK.match(tf.constant(0).device)

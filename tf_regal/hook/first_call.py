@@ -16,7 +16,7 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import errors, rewrite
 from tf_regal.costs import analytic
-from tf_regal.devices import Topology
+from tf_regal.devices import Topology, detection
 from tf_regal.graph import builder, runnable
 from tf_regal.plans import PlanCache, Report, planner
 from tf_regal.rewrite import graphdef, readback
@@ -95,7 +95,7 @@ def plan_runnable(source, settings, report, began):
     if settings.apply == "never" or (settings.apply == "if_better" and not plan.pays):
         report.status = "default_kept"
         return None
-    graphdef.check_devices(plan, [d.name for d in tf.config.list_logical_devices()])
+    graphdef.check_devices(plan, detection.visible_devices())
     report.status = "planned"
     return capture, plan
 
@@ -194,7 +194,7 @@ def attach(concrete, settings, reports):
 
 def apply_plan(concrete, capture, plan, reports):
     """Makes `concrete` run `plan` from the next call on."""
-    graphdef.check_devices(plan, [d.name for d in tf.config.list_logical_devices()])
+    graphdef.check_devices(plan, detection.visible_devices())
     report = Report(function_name(concrete), "planned", "applied by the caller", plan=plan)
     concrete._inference_function = PlannedFunction(concrete, concrete._inference_function, capture, plan, report)
     reports.append(report)

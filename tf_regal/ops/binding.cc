@@ -3,6 +3,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,10 +30,37 @@ py::array_t<T> ToArray(const std::vector<T>& values) {
   return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
+// Whole numbers that fit int32, of the given length; nothing is cut or rounded silently.
+std::vector<int32_t> ToIndices(const py::handle& object, const char* name, py::ssize_t length) {
+  const py::array given = py::cast<py::array>(object);
+  const char kind = given.dtype().kind();
+  if (kind != 'i' && kind != 'u') throw std::invalid_argument(std::string(name) + " must hold whole numbers");
+  if (given.ndim() != 1 || given.size() != length) {
+    throw std::invalid_argument(std::string(name) + " has " + std::to_string(given.size()) + " elements; expected one dimension of " + std::to_string(length));
+  }
+  const Array<int64_t> wide = py::cast<Array<int64_t>>(given);
+  std::vector<int32_t> result(length);
+  for (py::ssize_t i = 0; i < length; ++i) {
+    const int64_t value = wide.data()[i];
+    if (value < INT32_MIN || value > INT32_MAX) {
+      throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] is " + std::to_string(value) + ", out of range");
+    }
+    result[i] = static_cast<int32_t>(value);
+  }
+  return result;
+}
+
+template <typename T>
+std::vector<T> ToTable(const py::handle& object, const char* name, py::ssize_t rows, py::ssize_t columns) {
+  const Array<T> array = py::cast<Array<T>>(object);
+  if (array.ndim() != 2 || array.shape(0) != rows || array.shape(1) != columns) {
+    throw std::invalid_argument(std::string(name) + " has the wrong shape; expected [" + std::to_string(rows) + ", " + std::to_string(columns) + "]");
+  }
+  return std::vector<T>(array.data(), array.data() + array.size());
+}
+
 Problem ToProblem(const py::handle& object) {
   Problem p;
-  p.duration = ToVector<int64_t>(object, "duration");
-  p.scratch = ToVector<int64_t>(object, "scratch");
   p.persistent = ToVector<int64_t>(object, "persistent");
   p.group = ToVector<int32_t>(object, "group");
   p.producer = ToVector<int32_t>(object, "producer");
@@ -44,8 +72,6 @@ Problem ToProblem(const py::handle& object) {
   p.control = {ToVector<int32_t>(object, "control_ptr"), ToVector<int32_t>(object, "control_idx")};
   p.lanes = ToVector<int32_t>(object, "lanes");
   p.capacity = ToVector<int64_t>(object, "capacity");
-  p.latency = ToVector<int64_t>(object, "latency");
-  p.ns_per_byte = ToVector<double>(object, "ns_per_byte");
   p.blocking_transfers = py::cast<bool>(object.attr("blocking_transfers"));
   const size_t limit = INT32_MAX / 2;
   if (p.group.size() > limit || p.producer.size() > limit || p.lanes.size() > limit) {
@@ -54,6 +80,10 @@ Problem ToProblem(const py::handle& object) {
   p.n_ops = static_cast<int>(p.group.size());
   p.n_tensors = static_cast<int>(p.producer.size());
   p.n_devices = static_cast<int>(p.lanes.size());
+  p.duration = ToTable<int64_t>(object.attr("duration"), "duration", p.n_ops, p.n_devices);
+  p.scratch = ToTable<int64_t>(object.attr("scratch"), "scratch", p.n_ops, p.n_devices);
+  p.latency = ToTable<int64_t>(object.attr("latency"), "latency", p.n_devices, p.n_devices);
+  p.ns_per_byte = ToTable<double>(object.attr("ns_per_byte"), "ns_per_byte", p.n_devices, p.n_devices);
   if (static_cast<uint64_t>(p.n_tensors) * p.n_devices > limit) throw std::invalid_argument("more than 2^30 tensors times devices");
   return p;
 }
@@ -105,16 +135,15 @@ void SetFigures(const Evaluation& e, py::object* result) {
 
 py::object NewNamespace() { return py::module_::import("types").attr("SimpleNamespace")(); }
 
-py::object RunCandidate(const Simulator& simulator, const Array<int32_t>& device, const Array<float>& priority,
+py::object RunCandidate(const Simulator& simulator, const py::object& device_array, const Array<float>& priority,
                         const py::object& transfer_priority, const std::string& discipline, bool with_timeline) {
   const Problem& p = simulator.problem();
-  CheckLength("device", device.size(), p.n_ops);
+  const std::vector<int32_t> device = ToIndices(device_array, "device", p.n_ops);
   CheckLength("priority", priority.size(), p.n_ops);
   Candidate candidate{device.data(), priority.data(), nullptr, ParseDiscipline(discipline)};
-  Array<float> transfers;
+  std::vector<float> transfers;
   if (!transfer_priority.is_none()) {
-    transfers = py::cast<Array<float>>(transfer_priority);
-    CheckLength("transfer_priority", transfers.size(), static_cast<py::ssize_t>(p.n_tensors) * p.n_devices);
+    transfers = ToTable<float>(transfer_priority, "transfer_priority", p.n_tensors, p.n_devices);
     candidate.transfer_priority = transfers.data();
   }
   Workspace workspace;
@@ -137,14 +166,14 @@ py::object RunCandidate(const Simulator& simulator, const Array<int32_t>& device
   return result;
 }
 
-std::vector<Seed> ToSeeds(const py::iterable& seeds) {
+std::vector<Seed> ToSeeds(const Problem& p, const py::iterable& seeds) {
   std::vector<Seed> result;
   auto vector = [](const auto& array) { return std::vector(array.data(), array.data() + array.size()); };
   for (const py::handle& item : seeds) {
     const py::tuple seed = py::cast<py::tuple>(item);
     if (seed.size() != 3) throw std::invalid_argument("seeds: each is (device, priority, transfer_priority or None)");
-    Seed s{vector(py::cast<Array<int32_t>>(seed[0])), vector(py::cast<Array<float>>(seed[1])), {}};
-    if (!seed[2].is_none()) s.transfer_priority = vector(py::cast<Array<float>>(seed[2]));
+    Seed s{ToIndices(seed[0], "seeds: device", p.n_ops), vector(py::cast<Array<float>>(seed[1])), {}};
+    if (!seed[2].is_none()) s.transfer_priority = ToTable<float>(seed[2], "seeds: transfer_priority", p.n_tensors, p.n_devices);
     result.push_back(std::move(s));
   }
   return result;
@@ -166,7 +195,14 @@ std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& 
   options.rho = rho;
   options.seed = seed;
   options.threads = threads;
-  return std::make_unique<Brkga>(&simulator, options, ToSeeds(seeds));
+  return std::make_unique<Brkga>(&simulator, options, ToSeeds(simulator.problem(), seeds));
+}
+
+py::object TableOrNone(const std::vector<float>& values, py::ssize_t columns) {
+  if (values.empty()) return py::none();
+  py::array_t<float> result({static_cast<py::ssize_t>(values.size()) / columns, columns});
+  std::copy(values.begin(), values.end(), result.mutable_data());
+  return result;
 }
 
 py::object BestOf(const Brkga& brkga) {
@@ -175,7 +211,7 @@ py::object BestOf(const Brkga& brkga) {
   SetFigures(best.evaluation, &result);
   result.attr("device") = ToArray(best.device);
   result.attr("priority") = ToArray(best.priority);
-  result.attr("transfer_priority") = best.transfer_priority.empty() ? py::none() : py::object(ToArray(best.transfer_priority));
+  result.attr("transfer_priority") = TableOrNone(best.transfer_priority, static_cast<py::ssize_t>(best.evaluation.peak.size()));
   return result;
 }
 

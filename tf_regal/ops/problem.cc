@@ -150,6 +150,7 @@ void Problem::Finish() {
   outputs.idx.resize(n_tensors);
   std::vector<int32_t> next(outputs.ptr.begin(), outputs.ptr.end() - 1);
   for (int t = 0; t < n_tensors; ++t) outputs.idx[next[producer[t]]++] = t;
+  DropImpossibleReuse();
   consumers = Transpose(inputs, n_tensors);
   control_successors = Transpose(control, n_ops);
   n_predecessors.resize(n_ops);
@@ -188,6 +189,20 @@ void Problem::Finish() {
            " is one of them)");
     }
   }
+}
+
+// A view of the input needs its bytes: nothing else may be written over them by the same op.
+void Problem::DropImpossibleReuse() {
+  Csr kept;
+  for (int t = 0; t < n_tensors; ++t) {
+    const int op = producer[t];
+    for (const int32_t* r = reuse.begin(t); r != reuse.end(t); ++r) {
+      const bool viewed = std::any_of(outputs.begin(op), outputs.end(op), [&](int32_t u) { return view[u] == *r; });
+      if (!viewed) kept.idx.push_back(*r);
+    }
+    kept.ptr.push_back(static_cast<int32_t>(kept.idx.size()));
+  }
+  reuse = std::move(kept);
 }
 
 int64_t Problem::TransferTime(int tensor, int src, int dst) const {

@@ -38,7 +38,7 @@ struct Problem {
   std::vector<int32_t> producer, view;     // [n_tensors]
   std::vector<int64_t> size;               // [n_tensors]
   std::vector<uint8_t> lifetime;           // [n_tensors]
-  Csr reuse;                               // tensor -> tensors
+  Csr reuse;                               // tensor -> tensors; Finish() drops what an output of the same op is a view of
   Csr inputs;                              // op -> tensors
   Csr control;                             // op -> ops
   std::vector<int32_t> lanes;              // [n_devices]
@@ -67,6 +67,7 @@ struct Problem {
   void CheckShapes() const;
   void CheckValues() const;
   void CheckTotals() const;
+  void DropImpossibleReuse();
   int64_t LargestWorkingSet() const;
 };
 

@@ -83,10 +83,14 @@ class Run {
   }
 
   void HandleBatch() {
+    // What the batch itself schedules for this very time (signals over links without latency) belongs to the next one.
+    w_.batch.clear();
     while (!w_.events.empty() && w_.events.front().time == now_) {
-      const Event event = w_.events.front();
+      w_.batch.push_back(w_.events.front());
       std::pop_heap(w_.events.begin(), w_.events.end(), std::greater<Event>());
       w_.events.pop_back();
+    }
+    for (const Event& event : w_.batch) {
       switch (event.kind) {
         case kOpEnd: EndOp(event.id); break;
         case kTransferEnd: EndTransfer(event.id, event.src, event.dst); break;

@@ -75,6 +75,7 @@ struct Workspace {
   std::vector<uint64_t> link_waiting, link_busy;        // [n_devices] by source: masks of destinations
   std::vector<int32_t> blocked_by;                      // [n_devices] queued transfers (blocking transfers only)
   std::vector<Event> events;                            // heap
+  std::vector<Event> batch;                             // the events that are handled together
   std::vector<int32_t> became_ready;                    // ops of one batch (fifo and lifo only)
   int arrivals = 0;                                     // ops that joined a queue so far (fifo and lifo only)
 };
