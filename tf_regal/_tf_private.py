@@ -20,7 +20,7 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 import contextlib
 
 import tensorflow as tf
-from tensorflow.core.framework import function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
+from tensorflow.core.framework import cost_graph_pb2, function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2, saved_model_pb2
 from tensorflow.python.eager import context
 from tensorflow.python.eager.polymorphic_function import atomic_function, concrete_function, polymorphic_function, transform
@@ -43,6 +43,7 @@ __all__ = [
     "concrete_function",
     "config_pb2",
     "context",
+    "cost_graph_pb2",
     "default_call_options",
     "device_properties_pb2",
     "func_graph",

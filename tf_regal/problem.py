@@ -113,13 +113,14 @@ def build(graph, topology):
     duration = np.empty((n, d), np.int64)
     scratch = np.zeros((n, d), np.int64)
     for q, spec in enumerate(topology.devices):
-        if spec.model not in graph.durations:
+        model = spec.model if spec.model in graph.durations else "*"  # "*": costs of a file that hold for every device
+        if model not in graph.durations:
             raise errors.GraphError(
                 f"graph: no costs for device {spec.model!r}; it has costs for {sorted(graph.durations) or 'none'}. Capture it again for this topology."
             )
-        duration[:, q] = graph.durations[spec.model]
-        if spec.model in graph.scratch:
-            scratch[:, q] = graph.scratch[spec.model]
+        duration[:, q] = graph.durations[model]
+        if model in graph.scratch:
+            scratch[:, q] = graph.scratch[model]
     allowed, notes = _allowed_devices(graph, topology)
     duration[~allowed] = -1
     problem = Problem(

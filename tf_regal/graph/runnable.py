@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 
+_MAX_GRAPPLER_RUNS = 3
 _RESOURCE = tf.resource.as_datatype_enum
 
 
@@ -133,18 +134,7 @@ def optimize(graph_def, input_names, output_names, control_names=(), arg_shapes=
         dtypes.append(nodes[name].attr["dtype"].type)
         make_source(nodes[name], dtypes[-1], shape, handle)
     outputs = [name if ":" in name else name + ":0" for name in output_names]
-    meta = tfp.meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
-    # A fetch is never pruned or renamed: the results' producers and the side effects.
-    meta.collection_def["train_op"].node_list.value.extend([*dict.fromkeys(outputs), *control_names, *(n for n in input_names)])
-    config = tfp.config_pb2.ConfigProto()
-    config.CopyFrom(tfp.context.context().config)
-    rewriter = config.graph_options.rewrite_options
-    rewriter.min_graph_nodes = -1  # small graphs too: the runtime does not skip them either
-    rewriter.fail_on_optimizer_errors = False
-    try:
-        optimized = tfp.tf_optimizer.OptimizeGraph(config, meta, verbose=False)
-    except Exception as error:
-        raise errors.GraphError(f"Grappler could not optimize the graph: {error}. Check that every op of the graph is known here.") from error
+    optimized = _run_grappler(graph_def, [*dict.fromkeys(outputs), *control_names], input_names)
     index = {name: i for i, name in enumerate(input_names)}
     for node in optimized.node:
         if node.name in index:
@@ -159,6 +149,82 @@ def optimize(graph_def, input_names, output_names, control_names=(), arg_shapes=
         retval.attr["index"].i = i
     requested = {node.name: node.device for node in optimized.node if node.device}
     return Runnable(optimized, requested, arg_shapes, arg_handles, "grappler")
+
+
+def _run_grappler(graph_def, fetches, input_names):
+    """Grappler until nothing changes any more (its own limit is two iterations), so that running it again leaves a plan intact."""
+    config = tfp.config_pb2.ConfigProto()
+    config.CopyFrom(tfp.context.context().config)
+    rewriter = config.graph_options.rewrite_options
+    rewriter.min_graph_nodes = -1  # small graphs too: the runtime does not skip them either
+    rewriter.fail_on_optimizer_errors = False
+    for _ in range(_MAX_GRAPPLER_RUNS):
+        # A fetch is never pruned or renamed: the results' producers and the side effects.
+        meta = tfp.meta_graph_pb2.MetaGraphDef(graph_def=graph_def)
+        meta.collection_def["train_op"].node_list.value.extend([*fetches, *input_names])
+        try:
+            optimized = tfp.tf_optimizer.OptimizeGraph(config, meta, verbose=False)
+        except Exception as error:
+            raise errors.GraphError(f"Grappler could not optimize the graph: {error}. Check that every op of the graph is known here.") from error
+        _drop_waits_for(optimized, set(input_names))
+        while _bypass_inlining(optimized):
+            pass
+        if len(optimized.node) == len(graph_def.node):
+            break
+        graph_def = optimized
+    return optimized
+
+
+def _drop_waits_for(graph_def, arguments):
+    """Takes out control edges from arguments: they are there before anything runs."""
+    for node in graph_def.node:
+        kept = [text for text in node.input if not (text.startswith("^") and text[1:] in arguments)]
+        if len(kept) < len(node.input):
+            del node.input[:]
+            node.input.extend(kept)
+
+
+def _bypass_inlining(graph_def):
+    """Takes out Identity and NoOp nodes that inlining puts at a function's border ("Func/…"): the runtime drops them too.
+
+    Returns whether there were any: an Identity that waits for such a NoOp can only go after it.
+    """
+    data, control = {}, {}
+    for node in graph_def.node:
+        if not node.name.startswith("Func/"):
+            continue
+        if node.op == "Identity" and len(node.input) == 1:
+            data[node.name] = node.input[0]
+        elif node.op == "NoOp":
+            control[node.name] = list(node.input)
+    if not data and not control:
+        return False
+
+    def resolve(text):
+        """The inputs that stand for one input."""
+        if text.startswith("^"):
+            name = text[1:]
+            if name in control:
+                return [r for source in control[name] for r in resolve(source)]
+            return resolve("^" + data[name].split(":")[0]) if name in data else [text]
+        name = text.split(":")[0]
+        return resolve(data[name]) if name in data else [text]
+
+    kept = []
+    for node in graph_def.node:
+        if node.name in data or node.name in control:
+            continue
+        inputs = [r for text in node.input for r in resolve(text)]
+        values = [text for text in inputs if not text.startswith("^")]
+        waits = dict.fromkeys(text for text in inputs if text.startswith("^"))
+        copy = tfp.node_def_pb2.NodeDef()
+        copy.CopyFrom(node)
+        del copy.input[:]
+        copy.input.extend([*values, *waits])
+        kept.append(copy)
+    del graph_def.node[:]
+    graph_def.node.extend(kept)
+    return True
 
 
 def _copy(graph_def):

@@ -169,6 +169,11 @@ def _consider(concrete, settings):
         _Reports().append(Report(first_call.function_name(concrete), "skipped", reason))
 
 
+def report_list():
+    """Something with `append` that adds to `reports()`."""
+    return _Reports()
+
+
 class _Reports:
     """Appends to the list of reports; the oldest go where a program traces without end."""
 

@@ -68,3 +68,25 @@ def _return_results(graph_def, nodes, retval_device):
         back.input.append(retval.input[0])
         back.attr["T"].CopyFrom(retval.attr["T"])
         retval.input[0] = back.name
+
+
+def applied_graph_def(capture, plan, original):
+    """The plan as a GraphDef that can be imported and run like `original`: its placeholders, and the planned nodes under their names."""
+    planned = planned_graph_def(capture, plan)
+    placeholders = {node.name: node for node in original.node}
+    result = tfp.graph_pb2.GraphDef(versions=original.versions)
+    result.library.CopyFrom(planned.library)
+    for node in planned.node:
+        if node.op == "_Retval" or node.name.endswith("/tf_regal_return"):
+            continue
+        copy = result.node.add()
+        if node.op == "_Arg":
+            copy.CopyFrom(placeholders[node.name])
+        else:
+            copy.CopyFrom(node)
+            # Data first, then control: importers insist on it.
+            data = [text for text in node.input if not text.startswith("^")]
+            control = [text for text in node.input if text.startswith("^")]
+            del copy.input[:]
+            copy.input.extend(data + control)
+    return result
