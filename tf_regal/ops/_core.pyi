@@ -17,8 +17,9 @@ class Simulator:
         discipline: Literal["priority", "fifo", "lifo"] = "priority",
         timeline: bool = False,
     ) -> SimpleNamespace:
-        """makespan (ns), peak int64 [devices] (bytes), transfer_bytes, feasible; with `timeline` also start, end int64 [ops] (ns),
-        start_order int32 [ops], transfers int64 [k, 5] (tensor, source, destination, start, end), memory: per device int64 [k, 2]."""
+        """makespan (ns), peak int64 [devices] (bytes), transfer_bytes, feasible; with `timeline` also device, start, end int64 [ops] (ns),
+        start_order int32 [ops], transfers int64 [k, 5] (tensor, source, destination, start, end), memory: per device int64 [k, 2],
+        allocations int64 [k, 4] (ns, device, buffer, bytes; negative: freed), persistent memory apart."""
     def bounds(self) -> tuple[int, int]:
         """Lower bounds of the makespan (ns) and of the largest per-device peak (bytes)."""
     @property

@@ -112,6 +112,17 @@ py::array_t<int64_t> TransfersArray(const std::vector<Transfer>& transfers) {
   return result;
 }
 
+py::array_t<int64_t> AllocationsArray(const std::vector<Allocation>& allocations) {
+  py::array_t<int64_t> result({static_cast<py::ssize_t>(allocations.size()), py::ssize_t{4}});
+  auto rows = result.mutable_unchecked<2>();
+  for (size_t i = 0; i < allocations.size(); ++i) {
+    const Allocation& x = allocations[i];
+    const int64_t row[4] = {x.time, x.device, x.buffer, x.bytes};
+    for (int j = 0; j < 4; ++j) rows(i, j) = row[j];
+  }
+  return result;
+}
+
 py::list MemoryArrays(const Timeline& timeline) {
   py::list result;
   for (const auto& steps : timeline.memory) {
@@ -157,11 +168,13 @@ py::object RunCandidate(const Simulator& simulator, const py::object& device_arr
   py::object result = NewNamespace();
   SetFigures(evaluation, &result);
   if (with_timeline) {
+    result.attr("device") = ToArray(device);
     result.attr("start") = ToArray(timeline.start);
     result.attr("end") = ToArray(timeline.end);
     result.attr("start_order") = ToArray(timeline.start_order);
     result.attr("transfers") = TransfersArray(timeline.transfers);
     result.attr("memory") = MemoryArrays(timeline);
+    result.attr("allocations") = AllocationsArray(timeline.allocations);
   }
   return result;
 }

@@ -73,6 +73,7 @@ class Run {
       tl_->end.assign(p_.n_ops, -1);
       tl_->start_order.clear();
       tl_->transfers.clear();
+      tl_->allocations.clear();
       tl_->memory.assign(d_, {});
       for (int q = 0; q < d_; ++q) tl_->memory[q].emplace_back(0, w_.memory[q]);
     }
@@ -130,37 +131,41 @@ class Run {
     if (--w_.pending[op] == 0) BecomeReady(op);
   }
 
-  void Allocate(int device, int64_t bytes) {
+  void Allocate(int device, int64_t buffer, int64_t bytes) {
     w_.memory[device] += bytes;
     r_.peak[device] = std::max(r_.peak[device], w_.memory[device]);
-    RecordMemory(device);
+    Record(device, buffer, bytes);
   }
 
-  void Free(int device, int64_t bytes) {
+  void Free(int device, int64_t buffer, int64_t bytes) {
     w_.memory[device] -= bytes;
-    RecordMemory(device);
+    Record(device, buffer, -bytes);
   }
 
-  void RecordMemory(int device) {
-    if (kTimeline) tl_->memory[device].emplace_back(now_, w_.memory[device]);
+  void Record(int device, int64_t buffer, int64_t bytes) {
+    if (!kTimeline) return;
+    tl_->memory[device].emplace_back(now_, w_.memory[device]);
+    if (bytes != 0) tl_->allocations.push_back({now_, device, buffer, bytes});
   }
+
+  int64_t ScratchBuffer(int op) const { return static_cast<int64_t>(p_.n_tensors) * d_ + op; }
 
   void EndUse(int tensor, int device) {
     const int buffer = w_.buffer[Residence(tensor, device)];
-    if (buffer >= 0 && --w_.uses[buffer] == 0) Free(device, w_.allocated[buffer]);
+    if (buffer >= 0 && --w_.uses[buffer] == 0) Free(device, buffer, w_.allocated[buffer]);
   }
 
   void NewBuffer(int residence, int device, int64_t bytes, int uses) {
     w_.buffer[residence] = residence;
     w_.uses[residence] = uses;
     w_.allocated[residence] = bytes;
-    Allocate(device, bytes);
+    Allocate(device, residence, bytes);
   }
 
   void StartOp(int op, int device) {
     const size_t at = static_cast<size_t>(op) * d_ + device;
     for (const int32_t* t = p_.outputs.begin(op); t != p_.outputs.end(op); ++t) PlaceOutput(*t, device);
-    if (p_.scratch[at] != 0) Allocate(device, p_.scratch[at]);
+    if (p_.scratch[at] != 0) Allocate(device, ScratchBuffer(op), p_.scratch[at]);
     ++w_.running[device];
     Push(now_ + p_.duration[at], kOpEnd, op, device, device);
     if (kTimeline) {
@@ -213,7 +218,7 @@ class Run {
     const int device = DeviceOf(op);
     --w_.running[device];
     const int64_t scratch = p_.scratch[static_cast<size_t>(op) * d_ + device];
-    if (scratch != 0) Free(device, scratch);
+    if (scratch != 0) Free(device, ScratchBuffer(op), scratch);
     for (const int32_t* t = p_.outputs.begin(op); t != p_.outputs.end(op); ++t) {
       for (const int32_t* o = p_.consumers.begin(*t); o != p_.consumers.end(*t); ++o) {
         if (!kMultiple || c_.device[*o] == device) Release(*o);

@@ -23,11 +23,16 @@ struct Transfer {
   int64_t tensor, src, dst, start, end;
 };
 
+struct Allocation {
+  int64_t time, device, buffer, bytes;  // buffer: tensor * n_devices + device, or n_tensors * n_devices + op for scratch; bytes < 0: freed
+};
+
 struct Timeline {
   std::vector<int64_t> start, end;        // [n_ops], ns
   std::vector<int32_t> start_order;       // [n_ops], ops in the order in which they were started
   std::vector<Transfer> transfers;        // in the order in which they were started
   std::vector<std::vector<std::pair<int64_t, int64_t>>> memory;  // per device: (ns, bytes) after each change
+  std::vector<Allocation> allocations;    // every change but the persistent memory, in order
 };
 
 struct Evaluation {

@@ -18,11 +18,17 @@ _KIND = "tf_regal.Plan"
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """makespan_s: seconds; peak_bytes: {device: bytes}, persistent memory included; transfer_bytes between devices."""
+    """What a schedule is predicted to take.
+
+    makespan_s: seconds. peak_bytes: {device: bytes that kernels ask for at most at once}, persistent memory included. transfer_bytes
+    between devices. allocator_bytes: {device: bytes}, what the device's allocator is expected to report as its peak, which counts whole
+    chunks and, on a CPU, only those of 256 KiB and more (see `tf_regal.plans.allocator`).
+    """
 
     makespan_s: float
     peak_bytes: dict
     transfer_bytes: int
+    allocator_bytes: dict
 
 
 @dataclasses.dataclass(frozen=True)

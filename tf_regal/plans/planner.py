@@ -7,6 +7,7 @@ import tqdm
 
 from tf_regal import errors
 from tf_regal import problem as problem_lib
+from tf_regal.plans import allocator
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
 from tf_regal.search import METHODS, Budget, Task, order
 
@@ -50,7 +51,7 @@ def make_plan(graph, topology, settings, show_progress=False):
         ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
         transfers=[(int(problem.producer[t]), int(a), int(b), int(s), int(e), int(problem.size[t])) for t, a, b, s, e in run.transfers],
         memory=[[(int(t), int(b)) for t, b in steps] for steps in run.memory],
-        predicted=_figures(run, topology), default=_figures(default.run, topology),
+        predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
         search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), None, settings.seed),
         pays=_pays(run, default.run, problem, settings.objective), feasible=feasible and sequential_fits, notes=[*graph.bindings, *graph.notes, *notes],
@@ -67,9 +68,10 @@ def default_placement(problem):
     return allowed.argmax(axis=1)[problem.group].astype(np.int32)
 
 
-def _figures(run, topology):
+def _figures(run, problem, topology, before=None):
     peaks = {name: int(peak) for name, peak in zip(topology.names, run.peak, strict=True)}
-    return Figures(run.makespan / 1e9, peaks, int(run.transfer_bytes))
+    chunks = allocator.chunk_peaks(run, problem, [spec.kind for spec in topology.devices], before)
+    return Figures(run.makespan / 1e9, peaks, int(run.transfer_bytes), dict(zip(topology.names, chunks, strict=True)))
 
 
 def _bounds(task):
