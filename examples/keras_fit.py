@@ -3,14 +3,11 @@
     python examples/keras_fit.py
 """
 
-import os
+import argparse
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
+import compare_processes
 import numpy as np
 import tensorflow as tf
-
-import tf_regal
 
 BATCH, STEPS = 8, 5
 
@@ -55,23 +52,10 @@ def train():
 
 
 def main():
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    tf.config.experimental.enable_op_determinism()
-
-    losses, weights = train()
-    with tf_regal.enable(topology="local", objective="runtime"):
-        planned_losses, planned_weights = train()
-
-    planned = [r for r in tf_regal.reports() if r.status == "planned"]
-    for report in planned:
-        print(report)
-        for device, ops in report.plan.order.items():
-            print(f"  {device}: {len(ops)} ops")
-    equal = losses == planned_losses and all(np.array_equal(a, b) for a, b in zip(weights, planned_weights, strict=True))
-    print(f"losses {losses}")
-    print(f"losses and all {len(weights)} weights bitwise equal: {equal}")
-    return 0 if equal and planned else 1
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", choices=["plain", "planned"], help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    return compare_processes.child(train, args.run) if args.run else compare_processes.compare(__file__)
 
 
 if __name__ == "__main__":

@@ -131,7 +131,7 @@ def test_ends_of_a_graph_def_can_be_named():
     assert "Tanh" not in part.types
     with pytest.raises(errors.GraphError, match=r"outputs names 'men', which is not in the graph"):
         models.read(graph_def(), outputs=["men"])
-    with pytest.raises(errors.GraphError, match=r"inputs names 'z:0', which is not in the graph"):
+    with pytest.raises(errors.GraphError, match=r"inputs names 'z', which is not in the graph"):
         models.read(graph_def(), inputs=["z:0"])
 
 

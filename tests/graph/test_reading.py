@@ -204,9 +204,17 @@ def test_requested_devices_are_kept():
 def test_kinds():
     graph = graph_of(lambda x: (tf.strings.upper(tf.strings.as_string(x)), tf.sin(x) @ x))
     kinds = dict(zip(graph.types, graph.kinds, strict=True))
-    assert kinds["StringUpper"] == ["CPU"]
+    assert kinds["StringUpper"] == ["CPU"]  # as kernels.get_registered_kernels_for_op("StringUpper") says
+    assert kinds["AsString"] == ["CPU"]
     assert kinds["MatMul"] == ["CPU", "GPU", "TPU"]
     assert kinds["Sin"] == ["CPU", "GPU", "TPU"]
+
+
+def test_an_op_of_a_type_that_only_the_cpu_has():
+    graph = graph_of(lambda x, n: (tf.math.bincount(n), tf.sin(x) @ x, tf.sets.size(tf.sparse.from_dense(n))), SPEC, tf.TensorSpec([4, 4], tf.int32))
+    kinds = dict(zip(graph.types, graph.kinds, strict=True))
+    assert kinds["SetSize"] == ["CPU"]
+    assert "GPU" in kinds["MatMul"]
 
 
 def test_json_round_trip(tmp_path):

@@ -1,0 +1,170 @@
+"""Control edges: what they promise holds in whatever order a device takes its ready ops."""
+
+import numpy as np
+import pytest
+
+from tests.ops import cases
+from tf_regal import ops
+from tf_regal.plans.planner import default_placement
+from tf_regal.search import METHODS, Budget, Task, order
+
+SEEDS = range(40)
+TOLERANCE = 1.02
+
+
+def solved(seed, objective="peak_memory", n_ops=30, method="memory_greedy"):
+    rng = np.random.default_rng(1000 + seed)
+    problem = cases.random_problem(rng, n_ops, 1 + seed % 3, max_lanes=1 if objective == "peak_memory" else 3, blocking=False)
+    task = Task(problem, objective, default_placement(problem), seed=seed)
+    return task, METHODS[method](task, Budget(200))
+
+
+def all_orderable(task):
+    return np.ones(task.problem.n_ops, bool)
+
+
+def successors_of(problem):
+    result = [set() for _ in range(problem.n_ops)]
+    for op in range(problem.n_ops):
+        for tensor in problem.inputs(op):
+            result[problem.producer[tensor]].add(op)
+        for source in problem.control_inputs(op):
+            result[source].add(op)
+    return result
+
+
+def reaches(successors, source, target):
+    seen, queue = {source}, [source]
+    while queue:
+        for op in successors[queue.pop()]:
+            if op == target:
+                return True
+            if op not in seen:
+                seen.add(op)
+                queue.append(op)
+    return False
+
+
+def random_runs(task, solution, edges, count=20):
+    simulator = ops.Simulator(order.with_edges(task.problem, edges))
+    rng = np.random.default_rng(5)
+    n = task.problem.n_ops
+    runs = [simulator.run(solution.device, np.zeros(n, np.float32), discipline=d, timeline=True) for d in ("fifo", "lifo")]
+    return runs + [simulator.run(solution.device, rng.random(n, dtype=np.float32), timeline=True) for _ in range(count)]
+
+
+@pytest.mark.parametrize("mode", ["needed", "full"])
+@pytest.mark.parametrize("objective", ["runtime", "peak_memory"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_edges_are_acyclic_on_one_device_and_not_implied(seed, objective, mode):
+    task, solution = solved(seed, objective, method="regal" if seed % 2 else "memory_greedy")
+    edges, _ = order.choose_edges(task, solution, all_orderable(task), mode)
+    assert edges.dtype == np.int32
+    assert edges.shape == (len(edges), 2)
+    started = {op: i for i, op in enumerate(solution.run.start_order.tolist())}
+    given = successors_of(task.problem)
+    for before, after in edges.tolist():
+        assert solution.device[before] == solution.device[after]
+        assert started[before] < started[after]
+        assert not reaches(given, before, after), "the graph implies this edge"
+    for i, (before, after) in enumerate(edges.tolist()):
+        others = [set(s) for s in given]
+        for a, b in np.delete(edges, i, 0).tolist():
+            others[a].add(b)
+        assert not reaches(others, before, after), "the graph and the other edges imply this edge"
+        assert not reaches(others, after, before), "a cycle"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_needed_keeps_the_peak_in_any_order(seed):
+    task, solution = solved(seed)
+    edges, worst = order.choose_edges(task, solution, all_orderable(task), "needed")
+    planned = int(solution.run.peak.max())
+    assert int(worst.peak.max()) <= TOLERANCE * planned
+    for run in random_runs(task, solution, edges):
+        assert int(run.peak.max()) <= TOLERANCE * planned, (planned, run.peak)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_needed_keeps_the_makespan(seed):
+    task, solution = solved(seed, "runtime", method="regal")
+    edges, worst = order.choose_edges(task, solution, all_orderable(task), "needed")
+    full, full_worst = order.choose_edges(task, solution, all_orderable(task), "full")
+    none, none_worst = order.choose_edges(task, solution, all_orderable(task), "none")
+    del full, none
+    assert worst.makespan <= max(TOLERANCE * solution.run.makespan, min(full_worst.makespan, none_worst.makespan))
+    assert len(edges) <= task.problem.n_ops * 3
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_full_leaves_one_order_only(seed):
+    task, solution = solved(seed, method="regal")
+    edges, _ = order.choose_edges(task, solution, all_orderable(task), "full")
+    want = [[op for op in solution.run.start_order.tolist() if solution.device[op] == q] for q in range(task.problem.n_devices)]
+    for run in random_runs(task, solution, edges, 10):
+        got = [[op for op in run.start_order.tolist() if solution.device[op] == q] for q in range(task.problem.n_devices)]
+        assert got == want
+
+
+def test_full_chains_a_device_with_lanes_too():
+    """The documentation: "full" (every op in one order)."""
+    task, solution = solved(1, "runtime", method="regal")
+    assert task.problem.lanes.max() > 1
+    edges, _ = order.choose_edges(task, solution, all_orderable(task), "full")
+    successors = successors_of(order.with_edges(task.problem, edges))
+    for q in range(task.problem.n_devices):
+        queue = [op for op in solution.run.start_order.tolist() if solution.device[op] == q]
+        for a, b in zip(queue, queue[1:], strict=False):
+            assert reaches(successors, a, b)
+
+
+def test_none_is_empty():
+    task, solution = solved(3)
+    edges, run = order.choose_edges(task, solution, all_orderable(task), "none")
+    assert edges.shape == (0, 2)
+    assert run.makespan > 0
+
+
+@pytest.mark.parametrize("mode", ["needed", "full"])
+@pytest.mark.parametrize("seed", range(10))
+def test_ops_that_may_not_be_ordered_are_not(seed, mode):
+    task, solution = solved(seed)
+    orderable = np.random.default_rng(seed).random(task.problem.n_ops) < 0.6
+    edges, _ = order.choose_edges(task, solution, orderable, mode)
+    assert orderable[edges.ravel()].all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_needed_needs_no_more_than_full(seed):
+    task, solution = solved(seed)
+    needed, _ = order.choose_edges(task, solution, all_orderable(task), "needed")
+    full, _ = order.choose_edges(task, solution, all_orderable(task), "full")
+    assert len(needed) <= len(full)
+
+
+def test_a_chain_needs_no_edges():
+    graph = cases.Graph(1)
+    t = graph.source(size=8)
+    for _ in range(5):
+        t = graph.tensor(graph.op(1, [t]), 8)
+    task = Task(graph.problem(), "peak_memory", np.zeros(6, np.int32))
+    solution = METHODS["memory_greedy"](task, None)
+    for mode in ("needed", "full", "none"):
+        assert len(order.choose_edges(task, solution, all_orderable(task), mode)[0]) == 0
+
+
+def test_two_wide_branches_get_the_edge_that_saves_memory():
+    """Each branch makes 100 bytes and reduces them to 1: one after the other needs 101, both at once 200."""
+    graph = cases.Graph(1)
+    for _ in range(2):
+        wide = graph.source(size=100, duration=1)
+        graph.tensor(graph.op(1, [wide]), 1, lifetime=1)
+    problem = graph.problem()
+    task = Task(problem, "peak_memory", np.zeros(4, np.int32))
+    solution = METHODS["memory_greedy"](task, None)
+    assert solution.run.peak.tolist() == [102] or solution.run.peak.tolist() == [101]
+    edges, run = order.choose_edges(task, solution, all_orderable(task), "needed")
+    assert len(edges) >= 1
+    assert run.peak.max() <= TOLERANCE * solution.run.peak.max()
+    loose = order.choose_edges(task, solution, all_orderable(task), "none")[1]
+    assert loose.peak.max() >= 200
