@@ -2,6 +2,7 @@
 
 import functools
 import threading
+import uuid
 
 import tensorflow as tf
 from absl import logging
@@ -120,8 +121,18 @@ def optimize(fn, **settings):
 
 
 def copy_concrete(concrete):
-    """A ConcreteFunction of its own over the same traced graph, captures and signature."""
-    copy = tfp.concrete_function.ConcreteFunction(concrete._delayed_rewrite_functions.forward())
+    """A ConcreteFunction of its own over the same traced graph, captures and signature.
+
+    Its definition has a name of its own: TensorFlow makes the graphs of a definition once, on its first call, and the original may have run.
+    """
+    original = concrete._delayed_rewrite_functions.forward()
+    definition = tfp.function_pb2.FunctionDef()
+    definition.CopyFrom(original.definition)
+    definition.signature.name = f"{definition.signature.name}_copy_{uuid.uuid4().hex[:12]}"
+    renamed = tfp.atomic_function.from_function_def(definition, original.function_type)
+    renamed._cached_graph = concrete.graph
+    renamed._children = original.children
+    copy = tfp.concrete_function.ConcreteFunction(renamed)
     copy._captured_inputs = concrete._captured_inputs
     copy._arg_keywords = concrete._arg_keywords
     copy._num_positional_args = concrete._num_positional_args

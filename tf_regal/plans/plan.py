@@ -58,7 +58,7 @@ class Plan:
     device: int32 [ops], index into topology.devices. start_order: list of op indices, in the order of their planned starts.
     edges: int32 [k, 2], control edges to add (before, after).
     start_ns, end_ns: int64 [ops], the predicted schedule. transfers: list of (op that made the tensor, source, destination, start ns, end ns, bytes).
-    memory: per device list of (ns, bytes).
+    memory: per device list of (ns, bytes). persistent_bytes: int64 [ops], bytes that live on the op's device all the time (variables, constants, arguments).
     predicted, default: `Figures` of the plan and of the default plan. bounds: `Bounds`.
     fingerprint: of the graph's content. pays: whether it beats the default plan by the margin. notes: what was assumed.
     """
@@ -71,6 +71,7 @@ class Plan:
     end_ns: np.ndarray
     transfers: list
     memory: list
+    persistent_bytes: np.ndarray
     predicted: Figures
     default: Figures
     bounds: Bounds
@@ -140,6 +141,7 @@ class Plan:
                 end_ns=np.array(data["end_ns"], np.int64),
                 transfers=[tuple(int(x) for x in row) for row in data["transfers"]],
                 memory=[[(int(t), int(b)) for t, b in steps] for steps in data["memory"]],
+                persistent_bytes=np.array(data["persistent_bytes"], np.int64),
                 predicted=Figures(**data["predicted"]),
                 default=Figures(**data["default"]),
                 bounds=Bounds(**data["bounds"]),
@@ -154,7 +156,7 @@ class Plan:
             )
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise errors.PlanFileError(f"the plan is damaged: {error!r}. Plan again.") from error
-        if not (len(plan.device) == len(plan.start_order) == len(plan.start_ns) == len(plan.end_ns) == n):
+        if not (len(plan.device) == len(plan.start_order) == len(plan.start_ns) == len(plan.end_ns) == len(plan.persistent_bytes) == n):
             raise errors.PlanFileError("the plan is damaged: its columns have different lengths. Plan again.")
         if n and (plan.device.min() < 0 or plan.device.max() >= plan.topology.n_devices or sorted(plan.start_order) != list(range(n))):
             raise errors.PlanFileError("the plan is damaged: it names devices or ops that it does not have. Plan again.")

@@ -51,6 +51,7 @@ def make_plan(graph, topology, settings, show_progress=False):
         ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
         transfers=[(int(problem.producer[t]), int(a), int(b), int(s), int(e), int(problem.size[t])) for t, a, b, s, e in run.transfers],
         memory=[[(int(t), int(b)) for t, b in steps] for steps in run.memory],
+        persistent_bytes=problem.persistent,
         predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
         search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), None, settings.seed),

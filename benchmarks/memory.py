@@ -1,0 +1,157 @@
+"""Peak memory and step time, TensorFlow's own and planned, measured by the allocator on one CPU device.
+
+    python benchmarks/memory.py                 # the whole table (about 10 minutes on two cores)
+    python benchmarks/memory.py --row NASNetMobile:inference
+
+Each row runs in a fresh process: the Keras application with random weights, 160 × 160, batch 8, planned for peak_memory; then default
+and planned calls in turn. `get_memory_info` counts chunks of 256 KiB and more (oneDNN's CPU allocator); what was in use before the call
+(variables, arguments) is taken off, in the prediction too. Writes docs/memory.md.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+ROWS = [f"{model}:{mode}" for model in ("InceptionV3", "NASNetMobile") for mode in ("inference", "training")]
+CPU = "CPU:0"
+SIZE, BATCH, CALLS = 160, 8, 10
+DOC = pathlib.Path(__file__).parent.parent / "docs" / "memory.md"
+
+
+def make_function(tf, name, mode):
+    """(ConcreteFunction, arguments) of the row."""
+    tf.keras.utils.set_random_seed(1)
+    model = getattr(tf.keras.applications, name)(input_shape=(SIZE, SIZE, 3), weights=None, classes=10)
+    images = tf.random.stateless_uniform((BATCH, SIZE, SIZE, 3), (1, 2))
+    if mode == "inference":
+        return tf.function(lambda x: model(x, training=False)).get_concrete_function(images), [images]
+    labels = tf.random.stateless_uniform((BATCH,), (3, 4), maxval=10, dtype=tf.int32)
+    loss_of = tf.keras.losses.SparseCategoricalCrossentropy()
+    optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
+    optimizer.build(model.trainable_variables)
+
+    @tf.function
+    def step(x, y):
+        with tf.GradientTape() as tape:
+            loss = loss_of(y, model(x, training=True))
+        gradients = tape.gradient(loss, model.trainable_variables)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss
+
+    return step.get_concrete_function(images, labels), [images, labels]
+
+
+def measure(tf, call):
+    """(peak above what was in use before, seconds) of one call."""
+    tf.config.experimental.reset_memory_stats(CPU)
+    before = tf.config.experimental.get_memory_info(CPU)["current"]
+    began = time.perf_counter()
+    result = call()
+    tf.nest.map_structure(lambda t: t.numpy(), result)
+    seconds = time.perf_counter() - began
+    del result
+    return tf.config.experimental.get_memory_info(CPU)["peak"] - before, seconds
+
+
+def run_row(row, evaluations):
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ["TF_ENABLE_ONEDNN_OPTS"] = "1"  # TensorFlow's CPU allocator keeps statistics only with oneDNN
+    import tensorflow as tf
+
+    import tf_regal
+
+    name, mode = row.split(":")
+    concrete, args = make_function(tf, name, mode)
+    planned = tf_regal.optimize(concrete, objective="peak_memory", topology="local", evaluations=evaluations, cache_dir=False, on_error="raise")
+    planned(*args)
+    planned(*args)
+    concrete(*args)
+    (report,) = (r for r in tf_regal.reports() if r.status != "skipped")
+    samples = {"default": [], "planned": []}
+    for _ in range(CALLS):
+        samples["default"].append(measure(tf, lambda: concrete(*args)))
+        samples["planned"].append(measure(tf, lambda: planned(*args)))
+    plan = report.plan
+    (device,) = plan.topology.names
+    # Persistent chunks below 256 KiB are not counted by the allocator, neither before the call nor in its peak.
+    held = sum(b for b in plan.persistent_bytes.tolist() if b > 256 << 10)
+    print(
+        json.dumps(
+            {
+                "row": row,
+                "status": report.status,
+                "ops": len(plan.ops),
+                "traced_ops": len(concrete.graph.get_operations()),
+                "default_peak": [p for p, _ in samples["default"]],
+                "planned_peak": [p for p, _ in samples["planned"]],
+                "default_s": [s for _, s in samples["default"]],
+                "planned_s": [s for _, s in samples["planned"]],
+                "predicted_default": plan.default.allocator_bytes[device] - held,
+                "predicted_planned": plan.predicted.allocator_bytes[device] - held,
+                "edges": len(plan.edges),
+                "seconds": report.seconds,
+                "search_s": plan.search.seconds,
+            }
+        )
+    )
+
+
+def table(results):
+    head = (
+        "| model | ops | TensorFlow's peak, MB: median (worst) | predicted | planned peak, MB: median (worst) | predicted | saved "
+        "| prediction off by | step time, planned / default: median of pairs (spread) | control edges | status |\n"
+        "|---|---|---|---|---|---|---|---|---|---|---|\n"
+    )
+    lines = []
+    for r in results:
+        default, planned = (statistics.median(r[key]) / 1e6 for key in ("default_peak", "planned_peak"))
+        ratios = sorted(p / d for p, d in zip(r["planned_s"], r["default_s"], strict=True))
+        predicted = r["predicted_planned"] / 1e6
+        kept = r["status"] != "planned"
+        lines.append(
+            f"| {r['row'].replace(':', ', ')} | {r['ops']} | {default:.1f} ({max(r['default_peak']) / 1e6:.1f}) | {r['predicted_default'] / 1e6:.1f} "
+            f"| {planned:.1f} ({max(r['planned_peak']) / 1e6:.1f}) | {'' if kept else f'{predicted:.1f}'} | {1 - planned / default:+.1%} "
+            f"| {'' if kept else f'{predicted / planned - 1:+.1%}'} | {statistics.median(ratios):.2f} ({ratios[0]:.2f}–{ratios[-1]:.2f}) "
+            f"| {'' if kept else r['edges']} | {r['status'].replace('_', ' ')} |"
+        )
+    return head + "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--row", choices=ROWS, help="one row only, as JSON, in this process")
+    parser.add_argument("--evaluations", type=int, default=5000)
+    args = parser.parse_args()
+    if args.row:
+        run_row(args.row, args.evaluations)
+        return
+    results = []
+    for row in ROWS:
+        command = [sys.executable, __file__, "--row", row, "--evaluations", str(args.evaluations)]
+        output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+        results.append(json.loads(output.splitlines()[-1]))
+        print(table(results[-1:]).splitlines()[-1], flush=True)
+    planning = "\n".join(
+        f"- {r['row'].replace(':', ', ')}: {r['traced_ops']} traced ops, {r['ops']} after TensorFlow's optimizers; capture {r['seconds']['capture']:.1f} s, costs "
+        f"{r['seconds']['costs']:.1f} s, search and order {r['seconds']['plan']:.1f} s, of which the search {r['search_s']:.1f} s"
+        for r in results
+    )
+    DOC.write_text(
+        "# Peak memory on one CPU device\n\n"
+        f"Made by `python benchmarks/memory.py`: {SIZE} × {SIZE}, batch {BATCH}, random weights, {CALLS} calls each in turn, fresh process per row, "
+        f"{args.evaluations} evaluations. Peaks above what was in use before the call, as `tf.config.experimental.get_memory_info` gives them "
+        "(oneDNN's CPU allocator: whole chunks, those below 256 KiB not counted). Training: SGD with momentum.\n\n"
+        + table(results)
+        + "\nPlanning time:\n\n"
+        + planning
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
