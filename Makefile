@@ -77,22 +77,31 @@ bazel-test: $(VENV)/.test-tools  ## build and test with Bazel, offline; no Tenso
 # Memory errors and undefined behaviour end the process, and so fail the test; the reports are in files because pytest
 # captures what a process writes. Leaks are not looked for: Python itself does not free everything at its end.
 SANITIZED := $(CURDIR)/out/sanitize
-SANITIZE_FLAGS := -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
+SANITIZE_FLAGS := -std=c++17 -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all
 SANITIZE_ENV := ASAN_OPTIONS=detect_leaks=0:log_path=$(SANITIZED)/report UBSAN_OPTIONS=print_stacktrace=1:log_path=$(SANITIZED)/report
+SANITIZED_OBJECTS := $(patsubst tf_regal/ops/%.cc,$(SANITIZED)/%.o,$(sort $(wildcard tf_regal/ops/*.cc)))
 
 .PHONY: sanitize
 sanitize: $(VENV)/.test-tools  ## tests of the native core, built with GCC's address and undefined behaviour sanitizers
-	@rm -rf build *.egg-info $(SANITIZED)
-	CC="$(CXX)" CXX="$(CXX)" CFLAGS="$(SANITIZE_FLAGS)" LDFLAGS="$(SANITIZE_FLAGS)" $(PIP) install --no-deps --target $(SANITIZED) .
-	@rm -rf build *.egg-info
-	$(CXX) -std=c++17 -O1 $(SANITIZE_FLAGS) -I. $(CORE) -pthread -o $(SANITIZED)/core_test
+	@$(MAKE) --no-print-directory -j $(JOBS) $(SANITIZED)/core_test $(SANITIZED)/_core.so
+	@rm -rf $(SANITIZED)/report.* $(SANITIZED)/package
 	$(SANITIZE_ENV) $(SANITIZED)/core_test || { cat $(SANITIZED)/report.*; exit 1; }
+	@mkdir $(SANITIZED)/package && cp -R tf_regal $(SANITIZED)/package/ && rm -f $(SANITIZED)/package/tf_regal/ops/*.so
+	@cp $(SANITIZED)/_core.so $(SANITIZED)/package/tf_regal/ops/
 	@# The sanitizers' libraries must come before all others, and with them libstdc++, whose exceptions they watch.
-	cd tests && export $(SANITIZE_ENV) PYTHONPATH=$(SANITIZED) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" && \
-	  $(BIN)/python -c 'import sys, tf_regal.ops._core as core; sys.exit(not core.__file__.startswith("$(SANITIZED)/"))' && \
-	  $(PYTEST) -m "not slow" ops $(PYTEST_ARGS) || { cat $(SANITIZED)/report.* 2>/dev/null; exit 1; }
+	cd tests && export $(SANITIZE_ENV) PYTHONPATH=$(SANITIZED)/package LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" && \
+	  $(BIN)/python -c 'import sys, tf_regal.ops._core as core; sys.exit(core.__file__ != "$(SANITIZED)/package/tf_regal/ops/_core.so")' && \
+	  $(PYTEST) --max-worker-restart 0 -m "not slow" ops $(PYTEST_ARGS) || { cat $(SANITIZED)/report.* 2>/dev/null; exit 1; }
 
-CORE := tests/ops/core_test.cc tf_regal/ops/brkga.cc tf_regal/ops/problem.cc tf_regal/ops/simulator.cc
+$(SANITIZED)/%.o: tf_regal/ops/%.cc $(wildcard tf_regal/ops/*.h) | $(VENV)/.test-tools
+	@mkdir -p $(@D)
+	$(CXX) $(SANITIZE_FLAGS) -fPIC -fvisibility=hidden $$($(BIN)/python -m pybind11 --includes) -c $< -o $@
+
+$(SANITIZED)/_core.so: $(SANITIZED_OBJECTS)
+	$(CXX) $(SANITIZE_FLAGS) -shared $^ -pthread -o $@
+
+$(SANITIZED)/core_test: tests/ops/core_test.cc $(filter-out %/binding.o,$(SANITIZED_OBJECTS))
+	$(CXX) $(SANITIZE_FLAGS) -I. $^ -pthread -o $@
 
 .PHONY: bazel-packages
 bazel-packages:  # Debian's packages that bazel-test needs; .ci/run asks for them

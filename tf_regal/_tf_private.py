@@ -8,6 +8,7 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `ConcreteFunction._inference_function`: the AtomicFunction that runs where no tape watches the arguments.
 - `polymorphic_function.Function._clone(python_function)`: a tf.function with the same options over another Python function.
 - `context.context()`: `function_call_options`, `enable_graph_collection`, `disable_graph_collection`, `export_run_metadata`.
+- `cancellation.CancellationManager`, `CancellationManagerContext`: see `instantiate`.
 - `context.FunctionCallOptions(executor_type, config_proto)`.
 - `op_def_registry.get(op_type)`: the OpDef, with argument names and statefulness.
 - `grappler_item.Item(meta_graph)`, `GetOpProperties()`; `grappler_cluster.Cluster(devices)`, `MeasureCosts(item)`, `GetSupportedDevices(item)`.
@@ -18,11 +19,12 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 """
 
 import contextlib
+import threading
 
 import tensorflow as tf
 from tensorflow.core.framework import cost_graph_pb2, function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2, saved_model_pb2
-from tensorflow.python.eager import context
+from tensorflow.python.eager import cancellation, context
 from tensorflow.python.eager.polymorphic_function import atomic_function, concrete_function, polymorphic_function, transform
 from tensorflow.python.framework import func_graph, op_def_registry, ops
 from tensorflow.python.grappler import cluster as grappler_cluster
@@ -39,7 +41,6 @@ __all__ = [
     "atomic_function",
     "call_options",
     "check",
-    "collect_graphs",
     "concrete_function",
     "config_pb2",
     "context",
@@ -52,6 +53,7 @@ __all__ = [
     "grappler_item",
     "graph_pb2",
     "handle_data_util",
+    "instantiate",
     "loader_impl",
     "meta_graph_pb2",
     "node_def_pb2",
@@ -98,19 +100,67 @@ def check():
                 )
 
 
-@contextlib.contextmanager
-def collect_graphs():
-    """Yields a list that holds, afterwards, a RunMetadata.FunctionGraphs for each function that TensorFlow instantiated meanwhile."""
+def instantiate(function, args, options=None):
+    """Makes TensorFlow place, optimize and partition a function, without running any of its ops.
+
+    A call under a token that is cancelled already goes as far as that and stops ("cancelled before it was started"); the graphs are handed
+    over at the end of the next call that succeeds.
+
+    Args:
+        function: AtomicFunction that has not been called with these options yet (TensorFlow makes the graphs once).
+        args: its flat arguments, captures included; only dtypes and devices matter.
+        options: FunctionCallOptions, default: this thread's.
+
+    Returns:
+        list of RunMetadata.FunctionGraphs, among them the function's.
+
+    Raises whatever TensorFlow raises where the function cannot be placed; UnsupportedVersionError where this trick does not hold.
+    """
+    with _COLLECTING:
+        _check_instantiate()
+        return _instantiate(function, args, options or context.context().function_call_options)
+
+
+# TensorFlow collects graphs for the whole process at once.
+_COLLECTING = threading.RLock()
+_probes = {}
+
+
+def _instantiate(function, args, options):
     ctx = context.context()
-    collected = []
+    token = cancellation.CancellationManager()
+    token.start_cancel()
     ctx.enable_graph_collection()
     try:
-        yield collected
+        with call_options(options), cancellation.CancellationManagerContext(token), contextlib.suppress(tf.errors.CancelledError):
+            function.call_preflattened(args)
+        _flush()
     finally:
         metadata = ctx.export_run_metadata()
         ctx.disable_graph_collection()
-        if metadata is not None:
-            collected.extend(metadata.function_graphs)
+    return list(metadata.function_graphs) if metadata is not None else []
+
+
+def _flush():
+    if "flush" not in _probes:
+        _probes["flush"] = tf.function(lambda x: x).get_concrete_function(tf.TensorSpec([], tf.float32))
+    _probes["flush"](tf.constant(0.0))
+
+
+def _check_instantiate():
+    """Tries `_instantiate` once on a function with a side effect: it must give the graphs and not run."""
+    if _probes.get("checked"):
+        return
+    with tf.init_scope(), tf.device("CPU:0"):
+        variable = tf.Variable(0.0)
+        probe = tf.function(lambda: variable.assign_add(1.0)).get_concrete_function()
+        graphs = _instantiate(probe._inference_function, list(probe.captured_inputs), default_call_options())
+        if variable.numpy() != 0.0 or not any(any(n.op == "AssignAddVariableOp" for n in g.post_optimization_graph.node) for g in graphs):
+            raise errors.UnsupportedVersionError(
+                f"tensorflow {tf.__version__} does not make a function's graphs without running it, which tf-regal needs. "
+                f"Supported: {', '.join(SUPPORTED_VERSIONS)}."
+            )
+    _probes["checked"] = True
 
 
 def planned_call_options():

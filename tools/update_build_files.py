@@ -14,6 +14,8 @@ A comment in a test, `# bazel: WORD ... (why)`, sets its size (small, medium, la
 requires-tensorflow needs no comment where the test, or what it imports, imports TensorFlow at once.
 """
 
+# ruff: noqa: T201 (a script: it prints)
+
 import argparse
 import ast
 import collections

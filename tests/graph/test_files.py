@@ -18,7 +18,8 @@ node { name: "b" id: 2 compute_cost: 20 input_info { preceding_node: 1 preceding
 node { name: "c" id: 3 compute_cost: 30 input_info { preceding_node: 1 preceding_port: 0 } control_input: 2
        output_info { size: 100 alias_input_port: 0 shape { dim { size: 25 } } } }
 node { name: "d" id: 7 compute_cost: 40 is_final: true
-       input_info { preceding_node: 2 preceding_port: 1 } input_info { preceding_node: 3 preceding_port: 0 } input_info { preceding_node: 3 preceding_port: 0 }
+       input_info { preceding_node: 2 preceding_port: 1 }
+       input_info { preceding_node: 3 preceding_port: 0 } input_info { preceding_node: 3 preceding_port: 0 }
        output_info { size: 8 alias_input_port: -1 } }
 """
 
@@ -114,7 +115,7 @@ def test_graph_def_planned_and_applied():
     devices = {node.name: node.device for node in planned.node}
     names = plan.topology.names
     for op, device in plan.placement.items():
-        if op in devices and devices[op]:
+        if devices.get(op):
             assert devices[op] == device
     assert len({d for d in devices.values() if d}) == len(names) == 2
     for want, got in zip(run(graph_def(), x, y), run(planned, x, y), strict=True):

@@ -249,7 +249,8 @@ def test_control_flow_is_inside_regions_only(python_function):
 
 @pytest.mark.parametrize(
     ("python_function", "count"),
-    [(one_loop, 1), (loop_with_other_work_beside, 1), (loops_in_a_row, 3), (nested_loops, 1), (branch_in_loop, 1), (branch, 1), (branches_in_a_row, 2),
+    [(one_loop, 1), (loop_with_other_work_beside, 1), (loops_in_a_row, 3), (nested_loops, 1), (branch_in_loop, 1),
+     (branch, 1), (branches_in_a_row, 2),
      (loop_and_branch_side_by_side, 2), (pre, 0)],
     ids=lambda v: getattr(v, "__name__", None),
 )

@@ -5,6 +5,7 @@ import tensorflow as tf
 from tf_setup import assert_same
 
 import tf_regal
+
 from .programs import SETTINGS, X, fresh, is_planned, network
 
 

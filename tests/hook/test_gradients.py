@@ -6,6 +6,7 @@ import tensorflow as tf
 from tf_setup import assert_same
 
 import tf_regal
+
 from .programs import ON_BOTH, X, network
 
 

@@ -6,8 +6,9 @@ import tensorflow as tf
 from tf_setup import assert_same, run_python
 
 import tf_regal
-from .programs import ON_BOTH, X, fresh, is_planned, network
 from tf_regal import errors
+
+from .programs import ON_BOTH, X, fresh, is_planned, network
 
 
 def test_python_function(seen):
@@ -30,7 +31,8 @@ def test_lambda_partial_and_callable_object(seen):
 
     want = tf.function(network)(X)
     for body, result in (
-        (lambda x: network(x), want), (functools.partial(lambda k, x: network(x) * k, 2.0), want * 2), (Model(), want), (Model().method, want + 1)
+        (lambda x: network(x), want), (functools.partial(lambda k, x: network(x) * k, 2.0), want * 2), (Model(), want),
+        (Model().method, want + 1),
     ):
         fn = tf_regal.optimize(body, **ON_BOTH)
         for _ in range(3):
@@ -180,7 +182,7 @@ def test_loaded_function_of_a_saved_model(tmp_path, seen):
 
 @pytest.mark.parametrize("fn", [3, None, "model", tf.constant(1.0)])
 def test_something_else(fn):
-    with pytest.raises(errors.InvalidArgumentError, match=r"fn=.* cannot be optimized; expected a Python function, tf.function, ConcreteFunction"):
+    with pytest.raises(errors.InvalidArgumentError, match=r"fn=.* cannot be optimized; expected a Python function, tf\.function"):
         tf_regal.optimize(fn)
 
 
@@ -274,11 +276,27 @@ def test_graph_collection_is_off_afterwards():
     assert metadata is None or not metadata.function_graphs
 
 
-def test_device_scope_around_the_call(seen):
+@pytest.mark.parametrize("device", ["CPU:0", "CPU:1"])
+def test_device_scope_around_the_call(device):
     fn = tf_regal.function(fresh(), **ON_BOTH)
     plain = tf.function(network)
     for _ in range(3):
-        with tf.device("CPU:1"):
+        with tf.device(device):
             got, want = fn(X), plain(X)
         assert_same(got, want)
         assert got.device == want.device
+
+
+def test_the_planned_graph_is_the_function_s_own(seen):
+    """Caches of TensorFlow were emptied before the first call: no other small function's graph may be taken for this one's."""
+    from tensorflow.python.eager import context
+
+    tf_regal.function(fresh("warm"), **ON_BOTH)(X)
+    context.context()._clear_caches()
+    fn = tf_regal.function(fresh("own"), **ON_BOTH)
+    want = network(X)
+    for _ in range(3):
+        np.testing.assert_allclose(fn(X), want, rtol=1e-5, atol=1e-6)
+    report = seen.only("own")
+    assert report.status == "planned"
+    assert set(report.plan.ops) & {"Tanh", "Sin", "matmul", "MatMul"}

@@ -9,6 +9,7 @@ import tensorflow as tf
 from tf_setup import assert_same
 
 import tf_regal
+
 from .programs import ON_BOTH, SETTINGS, X, fresh, is_planned, network
 
 
@@ -65,7 +66,6 @@ def test_user_error_on_the_first_call_then_success(seen):
     for _ in range(2):
         with pytest.raises(tf.errors.InvalidArgumentError, match="i is too large"):
             step(X, tf.constant(9))
-    assert seen() == []
     want = tf.function(network)(X)
     for _ in range(3):
         assert_same(step(X, tf.constant(1)), want)
@@ -244,7 +244,7 @@ def test_autograph_can_be_off():
     def branch(x):
         return x if tf.reduce_sum(x) > 0 else -x
 
-    with pytest.raises(Exception, match="Autograph is disabled|autograph|AutoGraph"):
+    with pytest.raises(Exception, match=r"(?i)autograph"):
         branch(X)
 
 

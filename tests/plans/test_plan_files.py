@@ -13,7 +13,13 @@ from tf_regal.plans import Plan
 
 from .models_for_plans import plan_of
 
-VARIANTS = [{}, {"objective": "peak_memory"}, {"method": "topological", "order": "full"}, {"order": "none"}, {"topology": "2xA100-40GB", "batch_size": 4}]
+VARIANTS = [
+    {},
+    {"objective": "peak_memory"},
+    {"method": "topological", "order": "full"},
+    {"order": "none"},
+    {"topology": "2xA100-40GB", "batch_size": 4},
+]
 
 
 @pytest.mark.parametrize("settings", VARIANTS, ids=str)

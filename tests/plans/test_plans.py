@@ -1,5 +1,6 @@
 """What a plan says is consistent; the cache; the Chrome trace; plan and apply."""
 
+import itertools
 import json
 import os
 import stat
@@ -15,7 +16,13 @@ from tf_regal.plans import PlanCache
 
 from .models_for_plans import QUICK, body, concrete, plan_of
 
-VARIANTS = [{}, {"objective": "peak_memory"}, {"method": "topological", "order": "full"}, {"topology": "2xA100-40GB"}, {"topology": "paper"}]
+VARIANTS = [
+    {},
+    {"objective": "peak_memory"},
+    {"method": "topological", "order": "full"},
+    {"topology": "2xA100-40GB"},
+    {"topology": "paper"},
+]
 each = pytest.mark.parametrize("settings", VARIANTS, ids=str)
 
 
@@ -62,7 +69,7 @@ def test_chrome_trace(tmp_path, settings):
         by_lane.setdefault((bar["pid"], bar["tid"]), []).append((bar["ts"], bar["ts"] + bar["dur"]))
     for lane in by_lane.values():
         lane.sort()
-        for (_, end), (start, _) in zip(lane, lane[1:], strict=False):
+        for (_, end), (start, _) in itertools.pairwise(lane):
             assert end <= start + 1e-6
     for q, spec in enumerate(plan.topology.devices):
         positive = {e["tid"] for e in devices if e["pid"] == q and e["dur"] > 0}
@@ -136,7 +143,9 @@ def test_cache_hit_with_other_op_names(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"seed": 1}, {"evaluations": 201}, {"objective": "peak_memory"}, {"topology": "3xCPU"}, {"order": "none"}, {"method": "heft"}], ids=str
+    "settings",
+    [{"seed": 1}, {"evaluations": 201}, {"objective": "peak_memory"}, {"topology": "3xCPU"}, {"order": "none"}, {"method": "heft"}],
+    ids=str,
 )
 def test_cache_is_missed_for_other_settings(tmp_path, settings):
     cached(tmp_path, concrete())

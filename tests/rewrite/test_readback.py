@@ -83,8 +83,7 @@ def test_a_plan_that_is_not_followed_is_noticed():
     read = models.read(f, default_device=CPU0)
     definition = planned_function_def(planned_graph_def(read.capture, plan), f._inference_function.definition)
     function = tfp.atomic_function.from_function_def(definition, f._inference_function.function_type)
-    with tfp.collect_graphs() as graphs, tfp.call_options(tfp.planned_call_options()):
-        function.call_preflattened([X])
+    graphs = tfp.instantiate(function, [X], tfp.planned_call_options())
     right = readback.read_back(read.capture, plan, graphs)
     assert right.ops_on_planned_device == right.ops_planned
     turned = plan.renamed(plan.ops)

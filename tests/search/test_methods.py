@@ -185,7 +185,8 @@ def test_key_ranks_infeasible_last_and_late_after_in_time():
 
     assert key(50, 9) < key(100, 10) < key(101, 1) < key(1, 11) < key(1, 12)
     runtime = task_of(graph.problem(), "runtime")
-    assert runtime.key(type("R", (), {"makespan": 900, "peak": np.array([10])})) < runtime.key(type("R", (), {"makespan": 1, "peak": np.array([11])}))
+    fits, fits_not = (type("Run", (), {"makespan": m, "peak": np.array([p])}) for m, p in ((900, 10), (1, 11)))
+    assert runtime.key(fits) < runtime.key(fits_not)
 
 
 def test_brkga_finds_the_best_of_a_tiny_problem():

@@ -1,5 +1,7 @@
 """Control edges: what they promise holds in whatever order a device takes its ready ops."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -114,7 +116,7 @@ def test_full_chains_a_device_with_lanes_too():
     successors = successors_of(order.with_edges(task.problem, edges))
     for q in range(task.problem.n_devices):
         queue = [op for op in solution.run.start_order.tolist() if solution.device[op] == q]
-        for a, b in zip(queue, queue[1:], strict=False):
+        for a, b in itertools.pairwise(queue):
             assert reaches(successors, a, b)
 
 

@@ -1,9 +1,11 @@
 """The command line: `tf-regal VERB`, also `python -m tf_regal VERB`.
 
-One file per verb, with `add_parser(subparsers)` and `run(args) -> int`. Results go to stdout, everything else to stderr; `--json` prints
-exactly one JSON object on stdout. Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted, 141 nobody reads stdout any more.
+One file per verb, with `add_parser(subparsers)` and `run(args) -> int`. Results go to stdout, everything else to
+stderr; `--json` prints exactly one JSON object on stdout. Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted,
+141 nobody reads stdout any more.
 
-TensorFlow takes seconds to import: a verb that needs it calls `startup.load_tensorflow()` in `run`, and nothing here imports it at the top.
+TensorFlow takes seconds to import: a verb that needs it calls `startup.load_tensorflow()` in `run`, and nothing here
+imports it at the top.
 """
 
 import sys

@@ -1,5 +1,6 @@
 """What the verbs write: stdout for results, stderr for everything else; numbers with units; tables; files."""
 
+import contextlib
 import json
 import os
 import sys
@@ -37,10 +38,8 @@ def error_json(error):
 
 def abandon_stdout():
     """Nobody reads stdout any more: what is still buffered must not raise again when Python exits."""
-    try:
+    with contextlib.suppress(OSError, ValueError):  # a stdout without a file descriptor
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (OSError, ValueError):  # a stdout without a file descriptor
-        pass
 
 
 def byte_text(count):
@@ -80,15 +79,17 @@ def percent_text(share):
 
 def _digits(value):
     """Four significant digits, without an exponent."""
-    return f"{value:.{max(0, 3 - len(str(int(abs(value)))) + (abs(value) < 1000))}f}"
+    return f"{value:.{max(0, 4 - len(str(int(abs(value)))))}f}"
 
 
 def table(rows, left=1, indent="  "):
-    """Rows of str, the first being the header → aligned text: the first `left` columns flush left, the others flush right."""
+    """Rows of str, the header first → aligned text: the first `left` columns flush left, the others flush right."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
-        cells = [cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [
+            cell.ljust(w) if i < left else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
+        ]
         lines.append((indent + "  ".join(cells)).rstrip())
     return "\n".join(lines)
 
@@ -99,14 +100,20 @@ def check_file(option, path):
     if os.path.isdir(path):
         raise errors.InvalidArgumentError(f"argument {option}: {path!r} is a directory; give the name of a file in it")
     if not os.path.isdir(directory):
-        raise errors.InvalidArgumentError(f"argument {option}: {path!r}: the directory {directory!r} does not exist; create it first")
+        raise errors.InvalidArgumentError(
+            f"argument {option}: {path!r}: the directory {directory!r} does not exist; create it first"
+        )
     if not os.access(directory, os.W_OK):
-        raise errors.InvalidArgumentError(f"argument {option}: {path!r}: the directory {directory!r} cannot be written to; choose another one")
+        raise errors.InvalidArgumentError(
+            f"argument {option}: {path!r}: the directory {directory!r} cannot be written to; choose another one"
+        )
 
 
 def write_bytes(path, content):
     """Writes a file whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".", suffix=".tmp")
+    handle, temporary = tempfile.mkstemp(
+        dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".", suffix=".tmp"
+    )
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -11,7 +11,10 @@ _CHOICE = re.compile(r"invalid choice: '(?P<value>[^']*)' \(choose from (?P<vali
 
 
 class UsageError(Exception):
-    """The command line is not valid, an option's value included. usage: text to show before the message; prog: such as "tf-regal plan"."""
+    """The command line is not valid, an option's value included.
+
+    usage: text to show before the message; prog: such as "tf-regal plan".
+    """
 
     def __init__(self, message, usage="", prog="tf-regal"):
         super().__init__(message)
@@ -43,7 +46,7 @@ def parse(verbs, argv):
     """argv → the namespace, whose `run` is the verb's; None where help or the version was printed."""
     top = Parser(
         prog="tf-regal",
-        description="TensorFlow graph optimizer: decides placement and order of every op, for speed or for peak memory.",
+        description="TensorFlow graph optimizer: decides placement and order of every op, for speed or peak memory.",
         epilog="`tf-regal VERB --help` explains a verb; `tf-regal demo` shows what it does, in less than a minute.",
     )
     top.add_argument("--version", action="version", version=f"tf-regal {tf_regal.__version__}")

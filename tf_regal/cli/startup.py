@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 
+from tf_regal import errors
+
 _LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
-# The lines that come before TensorFlow has read its own log level, or that are errors only to a machine with a GPU ("303": there is no
-# driver library at all; other numbers are faults that their owner must see).
+# The lines that come before TensorFlow has read its own log level, or that are errors only to a machine with a GPU
+# ("303": there is no driver library at all; other numbers are faults that their owner must see).
 _FILTER = r"""
 import re, sys
 dropped = re.compile(
@@ -27,15 +29,20 @@ for line in sys.stdin.buffer:
 def load_tensorflow():
     """Imports TensorFlow and looks for its devices; does not set its context up.
 
-    The log level is "warnings and errors only", unless the user's environment says otherwise: then nothing at all is held back.
+    The log level is "errors only", unless the user's environment says otherwise: then nothing is held back.
+    Raises UnsupportedVersionError where TensorFlow cannot be imported.
     """
-    if "tensorflow" in sys.modules:
+    if sys.modules.get("tensorflow") is not None:
         return
     users_level = _LEVEL in os.environ
     os.environ.setdefault(_LEVEL, "2")
     with contextlib.nullcontext() if users_level else _without_startup_lines():
-        import tensorflow as tf
-
+        try:
+            import tensorflow as tf
+        except ImportError as error:
+            raise errors.UnsupportedVersionError(
+                f"TensorFlow cannot be imported ({error}). Install it: pip install tf-regal"
+            ) from error
         tf.config.list_physical_devices()  # where the driver is looked for
 
 
@@ -43,7 +50,8 @@ def load_tensorflow():
 def _without_startup_lines():
     """Passes stderr through a process of its own that leaves the known lines out.
 
-    A process, not a thread or a file: should TensorFlow abort (a processor that it was not built for), its last words get through.
+    A process, not a thread or a file: should TensorFlow abort (a processor that it was not built for), its last words
+    get through.
     """
     try:
         real = os.dup(2)

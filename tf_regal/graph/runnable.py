@@ -83,11 +83,11 @@ def requested_devices(concrete):
 
 
 def from_runtime(concrete, function_graphs, args):
-    """The graph that TensorFlow itself made for `concrete` on a first call with `args` (tensors, captures included).
+    """The graph that TensorFlow itself makes for `concrete` with `args` (tensors, captures included).
 
-    `function_graphs`: what `_tf_private.collect_graphs` gave. Raises GraphError where none of them belongs to the function.
+    `function_graphs`: what `_tf_private.instantiate` gave. Raises GraphError where none of them belongs to the function.
     """
-    n_args, n_outputs = len(concrete.graph.inputs), len([t for t in concrete.graph.outputs])
+    n_args, n_outputs = len(concrete.graph.inputs), len(concrete.graph.outputs)
     candidates = []
     for collected in function_graphs:
         graph_def = collected.post_optimization_graph
@@ -96,10 +96,21 @@ def from_runtime(concrete, function_graphs, args):
         if sorted(indices) == list(range(n_args)) and results == n_outputs:
             candidates.append(graph_def)
     if not candidates:
-        raise errors.GraphError("TensorFlow made no graph for this function on its first call (it may have run before)")
+        raise errors.GraphError("TensorFlow made no graph for this function: it has been called before tf-regal saw it")
     graph_def = max(candidates, key=lambda g: len(g.node))
     shapes, handles = argument_facts(concrete, args)
     return Runnable(graph_def, requested_devices(concrete), shapes, handles, "runtime")
+
+
+def stand_in_arguments(concrete, shapes, batch_size=1):
+    """Zeros for the arguments of a ConcreteFunction, followed by its captures; None where a resource or variant is asked for."""
+    captured = list(concrete.captured_inputs)
+    args = []
+    for placeholder, shape in zip(concrete.graph.inputs[: len(concrete.graph.inputs) - len(captured)], shapes, strict=False):
+        if placeholder.dtype in (tf.resource, tf.variant):
+            return None
+        args.append(tf.zeros([batch_size if d is None else d for d in shape or ()], placeholder.dtype))
+    return args + captured
 
 
 def from_concrete(concrete):

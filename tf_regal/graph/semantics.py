@@ -47,17 +47,6 @@ FREE = frozenset(
     )
 )
 
-# Random ops of which the kernel keeps the state: a second copy of the op would start the stream again.
-KERNEL_RANDOM = frozenset(
-    (
-        "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "ParameterizedTruncatedNormal", "TruncatedNormal", "RandomShuffle",
-        "RandomGamma", "RandomPoisson", "RandomPoissonV2", "Multinomial", "RandomCrop", "SampleDistortedBoundingBox",
-        "SampleDistortedBoundingBoxV2", "FractionalAvgPool", "FractionalMaxPool", "StatefulRandomBinomial", "UniformCandidateSampler",
-        "LogUniformCandidateSampler", "LearnedUnigramCandidateSampler", "FixedUnigramCandidateSampler", "ThreadUnsafeUnigramCandidateSampler",
-        "AllCandidateSampler",
-    )
-)
-
 _COLLECTIVE_PREFIXES = ("Collective", "Nccl", "_Nccl", "_ScopedAllocator")
 _LOOP_OR_BRANCH = frozenset(
     (

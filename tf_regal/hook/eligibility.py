@@ -24,9 +24,6 @@ def reason_to_skip(concrete, settings):
     collective = sorted(t for t in types if semantics.is_collective(t))
     if collective:
         return f"it holds collective ops ({', '.join(collective[:3])}), which wait for other devices"
-    random = sorted(types & semantics.KERNEL_RANDOM)
-    if random and _has_seeded(concrete, library):
-        return f"it holds {', '.join(random[:3])} with a seed: the kernel keeps the random stream, which would start again in a planned function"
     return None
 
 
@@ -38,11 +35,3 @@ def _count_ops(concrete):
     for function in library:
         count += sum(node.op not in ("Const", "NoOp", "Identity") for node in function.node_def)
     return count, library
-
-
-def _has_seeded(concrete, library):
-    def seeded(node_def):
-        return node_def.op in semantics.KERNEL_RANDOM and (node_def.attr["seed"].i != 0 or node_def.attr["seed2"].i != 0)
-
-    own = any(op.type in semantics.KERNEL_RANDOM and seeded(op.node_def) for op in concrete.graph.get_operations())
-    return own or any(seeded(node) for function in library for node in function.node_def)

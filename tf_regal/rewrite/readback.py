@@ -6,7 +6,7 @@ _MISSING_SHOWN = 20
 
 
 def read_back(capture, plan, function_graphs):
-    """Compares a plan with the graphs of a run (`_tf_private.collect_graphs`) → Applied.
+    """Compares a plan with the graphs of a run (`_tf_private.instantiate`) → Applied.
 
     A planned op counts as found where a partition graph holds a node of its name on the planned device; a constant also where TensorFlow
     merged it with an equal one there. A control edge counts where the partition of the waiting op holds it. Arguments, results and
