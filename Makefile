@@ -22,7 +22,8 @@ JOBS ?= 2
 BAZEL ?= bazel
 PYTEST_ARGS ?=
 BAZEL_ARGS ?=
-BAZEL_TARGETS ?= //...
+# Not //...: virtual environments hold BUILD files, too.
+BAZEL_TARGETS ?= //:all $(patsubst %/BUILD,//%/...,$(filter-out bazel-%,$(sort $(wildcard */BUILD))))
 
 BIN := $(abspath $(VENV))/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -70,9 +71,16 @@ build-files: $(VENV)/.python  ## bring the BUILD files in step with the sources
 .PHONY: bazel-test
 bazel-test: $(VENV)/.test-tools  ## build and test with Bazel, offline; no TensorFlow
 	@command -v $(BAZEL) >/dev/null || { echo "bazel-test: $(BAZEL) is not installed; on Debian: apt-get install $(BAZEL_PACKAGES)"; exit 1; }
-	@trap '$(BAZEL) shutdown' EXIT; set -x; \
-	  TF_REGAL_PYTHON=$(BIN)/python PATH=$(BIN):$$PATH \
-  $(BAZEL) test $(BAZEL_CONFIG) $(BAZEL_ARGS) $(BAZEL_TARGETS)
+	@export TF_REGAL_PYTHON=$(BIN)/python PATH=$(BIN):$$PATH; trap '$(BAZEL) shutdown' EXIT; set -x; \
+	  $(BAZEL) test $(BAZEL_CONFIG) $(BAZEL_ARGS) $(BAZEL_TARGETS)
+
+# Debian's Bazel finds its rules where these packages put them (.bazelrc); any other downloads them.
+BAZEL_CONFIG := $(if $(wildcard /usr/share/bazel/rules/java),--config=debian)
+BAZEL_PACKAGES := bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib
+
+.PHONY: bazel-packages
+bazel-packages:  # for .ci/run
+	@echo $(BAZEL_PACKAGES)
 
 # Memory errors and undefined behaviour end the process, and so fail the test; the reports are in files because pytest
 # captures what a process writes. Leaks are not looked for: Python itself does not free everything at its end.
@@ -102,13 +110,6 @@ $(SANITIZED)/_core.so: $(SANITIZED_OBJECTS)
 
 $(SANITIZED)/core_test: tests/ops/core_test.cc $(filter-out %/binding.o,$(SANITIZED_OBJECTS))
 	$(CXX) $(SANITIZE_FLAGS) -I. $^ -pthread -o $@
-
-.PHONY: bazel-packages
-bazel-packages:  # Debian's packages that bazel-test needs; .ci/run asks for them
-	@echo $(BAZEL_PACKAGES)
-
-BAZEL_CONFIG := $(if $(wildcard /usr/share/bazel/rules/java),--config=debian)
-BAZEL_PACKAGES := bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-platforms bazel-skylib
 
 .PHONY: clean
 clean:  ## remove everything that was built, and the virtual environment

@@ -6,6 +6,8 @@ Fresh processes, since within one process a second model gets other layer names,
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# oneDNN fuses kernels after placement, where both are on one device: that decides the last bit of some gradients.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
 
 import hashlib
 import json

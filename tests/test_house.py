@@ -15,7 +15,21 @@ import import_graph
 
 # bazel: manual (reads the whole tree)
 
-PUBLIC = "Plan Report Topology apply disable enable errors function is_enabled load_plan optimize plan reports".split()
+PUBLIC = [
+    "Plan",
+    "Report",
+    "Topology",
+    "apply",
+    "disable",
+    "enable",
+    "errors",
+    "function",
+    "is_enabled",
+    "load_plan",
+    "optimize",
+    "plan",
+    "reports",
+]
 
 MAX_LINES = 400
 

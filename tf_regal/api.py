@@ -6,7 +6,7 @@ from tf_regal import errors
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import models
 from tf_regal.hook import first_call, session
-from tf_regal.plans import planner
+from tf_regal.plans import Plan, planner
 from tf_regal.rewrite import graphdef, saved_model
 from tf_regal.settings import Settings
 
@@ -53,6 +53,8 @@ def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SI
     Raises:
         PlanMismatchError: the plan is for another graph, or names devices that are not here (functions only: a SavedModel may be for another machine).
     """
+    if not isinstance(plan, Plan):
+        raise errors.InvalidArgumentError(f"plan={plan!r} is not a Plan; make one with tf_regal.plan(…) or read one with tf_regal.load_plan(path)")
     if isinstance(model, (str, os.PathLike)) and os.path.isdir(model) and output is None:
         raise errors.InvalidArgumentError("output=None: a planned SavedModel needs a directory to be written to; pass output=…")
     # The fingerprint depends on where arguments and stateful ops are taken to be: where the plan's topology begins.

@@ -2,6 +2,9 @@
 
 import dataclasses
 import difflib
+import os
+
+import numpy as np
 
 from tf_regal import errors
 
@@ -52,12 +55,21 @@ class Settings:
         _one_of("apply", self.apply, APPLY_MODES)
         _one_of("order", self.order, ORDER_MODES)
         _one_of("on_error", self.on_error, ON_ERROR_MODES)
+        for name in ("max_slowdown", "evaluations", "seconds", "seed", "batch_size", "min_ops"):
+            value = getattr(self, name)
+            if isinstance(value, np.generic):  # `batch_size=x.shape[0]`, or a loop over np.arange
+                object.__setattr__(self, name, value.item())
         Budget(self.evaluations, self.seconds)
         _number("max_slowdown", self.max_slowdown, 1.0, (int, float), "1.0 or more, such as 1.1 for at most 10 % slower")
         _number("seed", self.seed, 0, int, "a whole number, 0 or more")
         _number("min_ops", self.min_ops, 0, int, "a whole number, 0 or more")
         if self.batch_size is not None:
             _number("batch_size", self.batch_size, 1, int, "a whole number, 1 or more, or None")
+
+        if not (self.cache_dir is None or self.cache_dir is False or isinstance(self.cache_dir, (str, os.PathLike))):
+            raise errors.InvalidArgumentError(
+                f"cache_dir={self.cache_dir!r} is not valid; expected a directory, None for the user's cache, or False for none"
+            )
 
     @classmethod
     def make(cls, settings):
@@ -77,7 +89,7 @@ class Settings:
 
 
 def _one_of(name, value, valid):
-    if value not in valid or isinstance(value, bool):
+    if not (value is None or isinstance(value, str)) or value not in valid:
         close = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise errors.InvalidArgumentError(f"{name}={value!r} is not known; expected one of {', '.join(map(repr, valid))}.{hint}")

@@ -103,9 +103,8 @@ def _imports(tree, package, known):
             for alias in node.names:
                 inner = f"{base}.{alias.name}"
                 yield Import(inner, None, late, node.lineno) if inner in known else Import(base, alias.name, late, node.lineno)
-        elif isinstance(node, ast.Call) and node.args and _called(node) in ("import_module", "importorskip"):
-            if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str):
-                yield Import(node.args[0].value, None, late, node.lineno)
+        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "importorskip"):
+            yield from (Import(a.value, None, late, node.lineno) for a in node.args[:1] if isinstance(getattr(a, "value", None), str))
 
 
 def _helper(item, known):

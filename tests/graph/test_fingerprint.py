@@ -70,6 +70,7 @@ PROGRAM = """
 """
 
 
+@pytest.mark.slow
 def test_same_in_another_process():
     def run(n):
         return [line for line in run_python(PROGRAM, n).splitlines() if line.startswith("fingerprint")]

@@ -258,7 +258,7 @@ def test_number_of_regions(python_function, count):
     assert graph_of(python_function).types.count("Region") == count
 
 
-@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+@pytest.mark.parametrize("kind", [pytest.param("LSTM", marks=pytest.mark.slow), "GRU"])
 def test_recurrent_layer(kind, seen):
     """Keras' own loop over time, forward and backward, in a training step."""
     layer = getattr(tf.keras.layers, kind)(6, return_sequences=True)

@@ -210,6 +210,7 @@ class Planned(tf.Module):
         return {"y": tf.tanh(x @ self.w) @ self.w, "steps": self.steps.read_value()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ran", [0, 3])
 def test_saved_with_tensorflow_and_loaded_without_tf_regal(tmp_path, ran):
     net = Planned()

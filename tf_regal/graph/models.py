@@ -110,7 +110,10 @@ def _read_proto(path):
         problems = []
         for kind in (tfp.graph_pb2.GraphDef, tfp.cost_graph_pb2.CostGraphDef):
             try:
-                return text_format.Parse(text, kind())
+                graph = text_format.Parse(text, kind())
+                if graph.node:
+                    return graph
+                problems.append(f"{kind.__name__}: no node")
             except text_format.ParseError as error:
                 problems.append(f"{kind.__name__}: {error}")
         raise errors.GraphError(f"model={path!r} is neither a GraphDef nor a CostGraphDef in text form ({'; '.join(problems)}). Give {KINDS}.")

@@ -28,14 +28,14 @@ def make_plan(graph, topology, settings, show_progress=False):
     real = Task(problem, settings.objective, default_device, seed=settings.seed)
     default = METHODS["default"](real, None)
     if settings.objective == "peak_memory":
-        real.makespan_limit = int(settings.max_slowdown * default.run.makespan)
+        real.makespan_limit = _limit(settings, default.run.makespan)
         if settings.order == "none":
             task = real
         else:
             # The order will be enforced, one op at a time: so it is planned that way, whatever the device's lanes.
             sequential = problem.replace(lanes=np.ones_like(problem.lanes))
             sequential_default = METHODS["default"](Task(sequential, settings.objective, default_device), None)
-            limit = int(settings.max_slowdown * max(default.run.makespan, sequential_default.run.makespan))
+            limit = _limit(settings, max(default.run.makespan, sequential_default.run.makespan))
             task = Task(sequential, settings.objective, default_device, makespan_limit=limit, seed=settings.seed)
     else:
         task = real
@@ -67,6 +67,11 @@ def default_placement(problem):
     allowed = np.ones((problem.n_groups, problem.n_devices), bool)
     np.logical_and.at(allowed, problem.group, problem.duration >= 0)
     return allowed.argmax(axis=1)[problem.group].astype(np.int32)
+
+
+def _limit(settings, makespan):
+    """max_slowdown times a makespan, ns; "any" where that is more than int64 holds."""
+    return int(min(settings.max_slowdown * makespan, float(1 << 62)))
 
 
 def _figures(run, problem, topology, before=None):
