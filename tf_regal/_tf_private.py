@@ -12,6 +12,8 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `context.FunctionCallOptions(executor_type, config_proto)`.
 - `op_def_registry.get(op_type)`: the OpDef, with argument names and statefulness.
 - `grappler_item.Item(meta_graph)`, `GetOpProperties()`; `grappler_cluster.Cluster(devices)`, `MeasureCosts(item)`, `GetSupportedDevices(item)`.
+- `kernels.get_registered_kernels_for_op(op_type)`: device types and attribute constraints of the kernels.
+- `tf_decorator.make_decorator(target, decorated)`: what tf.function itself puts around its result, so that it looks like its target.
 - `tf_optimizer.OptimizeGraph(config, meta_graph)`.
 - `handle_data_util.get_resource_handle_data(tensor)`: dtype and shape of the variable behind a handle.
 - `loader_impl.parse_saved_model(path)`: the SavedModel proto.
@@ -20,18 +22,20 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 
 import contextlib
 import threading
+import uuid
 
 import tensorflow as tf
 from tensorflow.core.framework import cost_graph_pb2, function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2, saved_model_pb2
 from tensorflow.python.eager import cancellation, context
 from tensorflow.python.eager.polymorphic_function import atomic_function, concrete_function, polymorphic_function, transform
-from tensorflow.python.framework import func_graph, op_def_registry, ops
+from tensorflow.python.framework import func_graph, kernels, op_def_registry, ops
 from tensorflow.python.grappler import cluster as grappler_cluster
 from tensorflow.python.grappler import item as grappler_item
 from tensorflow.python.grappler import tf_optimizer
 from tensorflow.python.ops import handle_data_util
 from tensorflow.python.saved_model import loader_impl
+from tensorflow.python.util import tf_decorator
 
 from tf_regal import errors
 
@@ -44,6 +48,7 @@ __all__ = [
     "concrete_function",
     "config_pb2",
     "context",
+    "copy_function",
     "cost_graph_pb2",
     "default_call_options",
     "device_properties_pb2",
@@ -54,16 +59,20 @@ __all__ = [
     "graph_pb2",
     "handle_data_util",
     "instantiate",
+    "is_own",
+    "kernels",
     "loader_impl",
     "meta_graph_pb2",
     "node_def_pb2",
     "op_def_registry",
+    "own_functions",
     "ops",
     "polymorphic_function",
     "planned_call_options",
     "rewriter_config_pb2",
     "saved_model_pb2",
     "tensor_shape_pb2",
+    "tf_decorator",
     "tf_optimizer",
     "transform",
     "types_pb2",
@@ -87,6 +96,8 @@ def check():
         op_def_registry: ["get"],
         grappler_item.Item: ["GetOpProperties"],
         grappler_cluster.Cluster: ["MeasureCosts", "GetSupportedDevices", "Shutdown"],
+        kernels: ["get_registered_kernels_for_op"],
+        tf_decorator: ["make_decorator"],
         tf_optimizer: ["OptimizeGraph"],
         handle_data_util: ["get_resource_handle_data"],
         loader_impl: ["parse_saved_model"],
@@ -104,32 +115,63 @@ def instantiate(function, args, options=None):
     """Makes TensorFlow place, optimize and partition a function, without running any of its ops.
 
     A call under a token that is cancelled already goes as far as that and stops ("cancelled before it was started"); the graphs are handed
-    over at the end of the next call that succeeds.
+    over at the end of the next call that succeeds. A copy of the definition under a name of its own is called: TensorFlow makes the graphs
+    of a definition once, and another thread may be calling the function itself.
 
     Args:
-        function: AtomicFunction that has not been called with these options yet (TensorFlow makes the graphs once).
-        args: its flat arguments, captures included; only dtypes and devices matter.
+        function: AtomicFunction.
+        args: its flat arguments, captures included; only dtypes, devices and shapes matter.
         options: FunctionCallOptions, default: this thread's.
 
     Returns:
-        list of RunMetadata.FunctionGraphs, among them the function's.
+        list of RunMetadata.FunctionGraphs: the function's, and whatever else TensorFlow instantiated meanwhile.
 
     Raises whatever TensorFlow raises where the function cannot be placed; UnsupportedVersionError where this trick does not hold.
     """
-    with _COLLECTING:
+    with _COLLECTING, own_functions():
         _check_instantiate()
-        return _instantiate(function, args, options or context.context().function_call_options)
+        return _instantiate(copy_function(function), args, options or context.context().function_call_options)
+
+
+def copy_function(function):
+    """An AtomicFunction with the same definition under another name."""
+    definition = function_pb2.FunctionDef()
+    definition.CopyFrom(function.definition)
+    definition.signature.name = f"{definition.signature.name}_copy_{uuid.uuid4().hex[:12]}"
+    copy = atomic_function.from_function_def(definition, function.function_type)
+    copy._cached_graph = function._cached_graph  # else one is generated where an error is explained
+    copy._children = function.children
+    return copy
 
 
 # TensorFlow collects graphs for the whole process at once.
 _COLLECTING = threading.RLock()
 _probes = {}
+_own = threading.local()
+
+
+@contextlib.contextmanager
+def own_functions():
+    """Functions traced in the body are tf-regal's own: nobody plans them."""
+    before = is_own()
+    _own.active = True
+    try:
+        yield
+    finally:
+        _own.active = before
+
+
+def is_own():
+    """Whether this thread is tracing a function of tf-regal's own."""
+    return getattr(_own, "active", False)
 
 
 def _instantiate(function, args, options):
     ctx = context.context()
     token = cancellation.CancellationManager()
     token.start_cancel()
+    # Once before as well: TensorFlow may make the probe's own graphs anew (another device scope, emptied caches), and would collect them.
+    _flush()
     ctx.enable_graph_collection()
     try:
         with call_options(options), cancellation.CancellationManagerContext(token), contextlib.suppress(tf.errors.CancelledError):
@@ -142,9 +184,11 @@ def _instantiate(function, args, options):
 
 
 def _flush():
-    if "flush" not in _probes:
-        _probes["flush"] = tf.function(lambda x: x).get_concrete_function(tf.TensorSpec([], tf.float32))
-    _probes["flush"](tf.constant(0.0))
+    """A call that succeeds."""
+    with tf.init_scope(), tf.device(None):
+        if "flush" not in _probes:
+            _probes["flush"] = tf.function(lambda x: x).get_concrete_function(tf.TensorSpec([], tf.float32))
+        _probes["flush"](tf.constant(0.0))
 
 
 def _check_instantiate():

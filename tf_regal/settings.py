@@ -11,7 +11,6 @@ from tf_regal import errors
 APPLY_MODES = ("if_better", "always", "never")
 ORDER_MODES = ("needed", "full", "none")
 ON_ERROR_MODES = ("warn", "raise")
-OBJECTIVES = ("runtime", "peak_memory")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,7 +45,7 @@ class Settings:
     cache_dir: object = None
 
     def __post_init__(self):
-        from tf_regal.search import METHODS, Budget
+        from tf_regal.search import METHODS, OBJECTIVES, Budget
 
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("method", self.method, tuple(METHODS))

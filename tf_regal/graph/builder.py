@@ -1,6 +1,7 @@
 """`Runnable` → `OpGraph`: nodes become ops, tensors get sizes, what must stay together or in place is found."""
 
 import dataclasses
+import functools
 import hashlib
 
 import numpy as np
@@ -14,6 +15,7 @@ from tf_regal.graph import runnable as runnable_lib
 from tf_regal.graph import shapes as shapes_lib
 
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
+_MAX_DEPTH = 8  # of functions that call functions, for the fingerprint
 _IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "_class"))
 # Stateful, and yet free to move: their state is the variable, whose group they are in, or they have none.
 _MOVABLE_STATE = ("ReadVariableOp", "Assign", "ResourceApply", "ResourceSparseApply", "ResourceGather", "ResourceScatter", "VarIsInitializedOp", "VariableShape")
@@ -59,7 +61,7 @@ class _Builder:
         return result
 
     def build(self):
-        if not any(node.op not in ("_Arg", "_Retval", "Const", "NoOp") for node in self.nodes):
+        if not any(node.op not in ("_Arg", "_Retval", "Const", "NoOp", "Identity") for node in self.nodes):
             raise errors.GraphError("the function has no op that does any work: there is nothing to plan")
         self._contract()
         self._add_ops()
@@ -78,7 +80,8 @@ class _Builder:
 
     def _contract(self):
         types = [node.op for node in self.nodes]
-        found = regions.find_regions(types, [[s for s, _ in sources] for sources in self.sources])
+        predecessors = [[s for s, _ in sources] for sources in self.sources]
+        found = regions.close_cycles(regions.find_regions(types, predecessors), predecessors)
         self.op_of_node = [-1] * len(self.nodes)
         self.members = []
         for region in found:
@@ -101,7 +104,7 @@ class _Builder:
             self.member_names.append([self.nodes[m].name for m in members])
             self.devices.append(self._required_device(members, is_region))
             self.orderable.append(
-                not is_region and first.op not in ("_Arg", "_Retval") and not semantics.is_collective(first.op)
+                not is_region and first.op not in ("_Arg", "_Retval", "Const") and not semantics.is_collective(first.op)
             )
 
     def _required_device(self, members, is_region):
@@ -244,27 +247,11 @@ class _Builder:
 
     def _kinds(self):
         """Device kinds with a kernel, by op. TPUs are taken to have one wherever a GPU has (TensorFlow's plain wheel knows no TPU kernels)."""
-        properties = tfp.device_properties_pb2.DeviceProperties
-        devices = [
-            tfp.device_properties_pb2.NamedDevice(name=f"/job:localhost/replica:0/task:0/device:{kind}:0", properties=properties(type=kind))
-            for kind in ("CPU", "GPU")
-        ]
-        # Grappler takes a graph without devices here, else it asks for the devices that the nodes name.
-        meta_graph = tfp.meta_graph_pb2.MetaGraphDef()
-        meta_graph.CopyFrom(self.shapes.meta_graph)
-        for node in meta_graph.graph_def.node:
-            node.device = ""
-        cluster = tfp.grappler_cluster.Cluster(devices=devices)
-        try:
-            supported = cluster.GetSupportedDevices(tfp.grappler_item.Item(meta_graph))
-        finally:
-            cluster.Shutdown()
-        has_gpu = {name: any(":GPU:" in device for device in names) for name, names in supported.items()}
-        kinds = []
+        found = []
         for op, members in enumerate(self.members):
-            gpu = op >= self.n_regions and all(has_gpu.get(self.nodes[m].name, False) for m in members)
-            kinds.append(["CPU", "GPU", "TPU"] if gpu else ["CPU"])
-        return kinds
+            gpu = op >= self.n_regions and all(_has_gpu_kernel(self.nodes[m]) for m in members)
+            found.append(["CPU", "GPU", "TPU"] if gpu else ["CPU"])
+        return found
 
     def _fingerprint(self):
         """Hash of the content in node order. Names do not enter: they change from process to process."""
@@ -292,14 +279,51 @@ class _Builder:
         return notes
 
 
-def _attr_content(attr, library):
-    if attr.WhichOneof("value") == "func":
-        function = library.get(attr.func.name)
-        # A function's name holds a counter: its body's op types stand for it.
-        return repr([n.op for n in function.node_def] if function is not None else attr.func.name).encode()
-    if attr.WhichOneof("value") == "list" and attr.list.func:
-        return b"".join(_attr_content(tfp.node_def_pb2.NodeDef().attr["f"].__class__(func=f), library) for f in attr.list.func)
+def _attr_content(attr, library, depth=0):
+    """Bytes that stand for an attribute. A function's name holds a counter: its body stands for it."""
+    kind = attr.WhichOneof("value")
+    if kind == "func":
+        return _function_content(attr.func.name, library, depth)
+    if kind == "list" and attr.list.func:
+        return b"".join(_function_content(f.name, library, depth) for f in attr.list.func)
     return attr.SerializeToString(deterministic=True)
+
+
+def _function_content(name, library, depth):
+    function = library.get(name)
+    if function is None or depth > _MAX_DEPTH:
+        return name.encode()
+    position = {node.name: i for i, node in enumerate(function.node_def)}
+    position.update({arg.name: -1 - i for i, arg in enumerate(function.signature.input_arg)})
+    content = []
+    for node in function.node_def:
+        inputs = [(position.get(text.lstrip("^").partition(":")[0]), text.partition(":")[2], text[:1] == "^") for text in node.input]
+        content.append(f"{node.op} {inputs}".encode())
+        content += [
+            key.encode() + _attr_content(node.attr[key], library, depth + 1)
+            for key in sorted(node.attr)
+            if not key.startswith("_") and key not in _IGNORED_ATTRS
+        ]
+    return b"\0".join(content)
+
+
+def _has_gpu_kernel(node):
+    """Whether TensorFlow has a kernel for GPUs that takes the node's types. Nodes of ours (_Arg, _Retval) go anywhere."""
+    if node.op in ("_Arg", "_Retval"):
+        return True
+    types = {key: node.attr[key].type for key in node.attr if node.attr[key].WhichOneof("value") == "type"}
+    return _gpu_kernel_for(node.op, tuple(sorted(types.items())))
+
+
+@functools.lru_cache(maxsize=4096)
+def _gpu_kernel_for(op_type, types):
+    types = dict(types)
+    for kernel in tfp.kernels.get_registered_kernels_for_op(op_type).kernel:
+        if kernel.device_type in ("GPU", "DEFAULT") and all(
+            c.name not in types or not c.allowed_values.list.type or types[c.name] in c.allowed_values.list.type for c in kernel.constraint
+        ):
+            return True
+    return False
 
 
 def _check_acyclic(graph):

@@ -71,3 +71,62 @@ def _depths(types, predecessors):
             if pending[successor] == 0:
                 queue.append(successor)
     return depth, leaving
+
+
+def close_cycles(regions, predecessors):
+    """Joins regions, and the nodes between them, that lie on a cycle once each region is one op.
+
+    A branch and its gradient can share a node, and then what is computed between the two depends on the region and the region on it.
+
+    Returns:
+        list of sorted lists of node indices; disjoint.
+    """
+    if not regions:
+        return []
+    op_of = list(range(len(predecessors)))
+    for region in regions:
+        for node in region:
+            op_of[node] = region[0]
+    members = {}
+    for node, op in enumerate(op_of):
+        members.setdefault(op, []).append(node)
+    sources = {op: sorted({op_of[s] for node in nodes for s in predecessors[node]} - {op}) for op, nodes in members.items()}
+    starts = {region[0] for region in regions}
+    joined = []
+    for component in _strong_components(sources):
+        if len(component) > 1 or component[0] in starts:
+            joined.append(sorted(node for op in component for node in members[op]))
+    return joined
+
+
+def _strong_components(sources):
+    """Tarjan's algorithm without recursion. sources: {vertex: list of vertices}."""
+    index, low, on_stack, stack, result = {}, {}, set(), [], []
+    for start in sources:
+        if start in index:
+            continue
+        work = [(start, iter(sources[start]))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        while work:
+            vertex, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[vertex])
+                if low[vertex] == index[vertex]:
+                    component = []
+                    while not component or component[-1] != vertex:
+                        component.append(stack.pop())
+                    on_stack.difference_update(component)
+                    result.append(component)
+            elif following not in index:
+                index[following] = low[following] = len(index)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(sources[following])))
+            elif following in on_stack:
+                low[vertex] = min(low[vertex], index[following])
+    return result

@@ -87,16 +87,19 @@ def from_runtime(concrete, function_graphs, args):
 
     `function_graphs`: what `_tf_private.instantiate` gave. Raises GraphError where none of them belongs to the function.
     """
-    n_args, n_outputs = len(concrete.graph.inputs), len(concrete.graph.outputs)
+    signature = concrete._inference_function.definition.signature
+    names, n_outputs = [arg.name for arg in signature.input_arg], len(signature.output_arg)
     candidates = []
     for collected in function_graphs:
         graph_def = collected.post_optimization_graph
-        indices = [n.attr["index"].i for n in graph_def.node if n.op == "_Arg"]
-        results = sum(n.op == "_Retval" for n in graph_def.node)
-        if sorted(indices) == list(range(n_args)) and results == n_outputs:
+        arguments = [(n.attr["index"].i, n.name) for n in graph_def.node if n.op == "_Arg"]
+        results = sorted(n.attr["index"].i for n in graph_def.node if n.op == "_Retval")
+        # Arguments that nothing needs may be gone. The names tell this function from others that were instantiated meanwhile.
+        is_ours = len({i for i, _ in arguments}) == len(arguments) and all(i < len(names) and names[i] == name for i, name in arguments)
+        if is_ours and results == list(range(n_outputs)):
             candidates.append(graph_def)
     if not candidates:
-        raise errors.GraphError("TensorFlow made no graph for this function: it has been called before tf-regal saw it")
+        raise errors.GraphError("TensorFlow made no graph for this function that could be told from others")
     graph_def = max(candidates, key=lambda g: len(g.node))
     shapes, handles = argument_facts(concrete, args)
     return Runnable(graph_def, requested_devices(concrete), shapes, handles, "runtime")
@@ -119,7 +122,8 @@ def from_concrete(concrete):
     return optimize(
         concrete.graph.as_graph_def(add_shapes=True),
         [t.op.name for t in concrete.graph.inputs],
-        [t.name for t in concrete.graph.outputs],
+        # Taking a gradient adds outputs to the traced graph; the signature has the function's own.
+        [t.name for t in concrete.graph.outputs[: len(concrete._inference_function.definition.signature.output_arg)]],
         [op.name for op in concrete.graph.control_outputs],
         shapes,
         handles,
@@ -294,7 +298,10 @@ def _output_types(graph_def):
     nodes = {node.name: node for node in graph_def.node}
 
     def output_type(name, port):
-        return node_output_types(nodes[name])[port]
+        types = node_output_types(nodes[name])
+        if not 0 <= port < len(types):
+            raise errors.GraphError(f"outputs names {name}:{port}; node {name!r} has {len(types)} outputs, counted from 0")
+        return types[port]
 
     return output_type
 

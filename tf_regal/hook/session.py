@@ -2,7 +2,6 @@
 
 import functools
 import threading
-import uuid
 
 import tensorflow as tf
 from absl import logging
@@ -25,15 +24,18 @@ _reports = []
 class _Enabled:
     """What `enable` returns: leaving it as a context manager undoes this enable, whatever was enabled inside."""
 
-    def __init__(self, depth):
-        self._depth = depth
+    def __init__(self, settings):
+        self._settings = settings
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exc):
         with _lock:
-            del _enabled[self._depth :]
+            for depth, settings in enumerate(_enabled):
+                if settings is self._settings:
+                    del _enabled[depth:]
+                    break
 
 
 def enable(**settings):
@@ -54,9 +56,9 @@ def enable(**settings):
             if chosen.on_error == "raise":
                 raise
             logging.warning("tf_regal is not active: %s", error)
-            return _Enabled(len(_enabled))
+            return _Enabled(None)
         _enabled.append(chosen)
-        return _Enabled(len(_enabled) - 1)
+        return _Enabled(chosen)
 
 
 def disable():
@@ -112,7 +114,8 @@ def optimize(fn, **settings):
         _consider(copy, chosen)
         return copy
     if isinstance(fn, tfp.polymorphic_function.Function):
-        return fn._clone(_marked(fn.python_function, chosen))
+        python_function = fn.python_function
+        return tfp.tf_decorator.make_decorator(python_function, fn._clone(_marked(python_function, chosen)), "tf_regal.optimize")
     if callable(fn):
         return tf.function(_marked(fn, chosen))
     raise errors.InvalidArgumentError(
@@ -123,16 +126,9 @@ def optimize(fn, **settings):
 def copy_concrete(concrete):
     """A ConcreteFunction of its own over the same traced graph, captures and signature.
 
-    Its definition has a name of its own: TensorFlow makes the graphs of a definition once, on its first call, and the original may have run.
+    Its definition has a name of its own, so that one can be planned and the other not.
     """
-    original = concrete._delayed_rewrite_functions.forward()
-    definition = tfp.function_pb2.FunctionDef()
-    definition.CopyFrom(original.definition)
-    definition.signature.name = f"{definition.signature.name}_copy_{uuid.uuid4().hex[:12]}"
-    renamed = tfp.atomic_function.from_function_def(definition, original.function_type)
-    renamed._cached_graph = concrete.graph
-    renamed._children = original.children
-    copy = tfp.concrete_function.ConcreteFunction(renamed)
+    copy = tfp.concrete_function.ConcreteFunction(tfp.copy_function(concrete._delayed_rewrite_functions.forward()))
     copy._captured_inputs = concrete._captured_inputs
     copy._arg_keywords = concrete._arg_keywords
     copy._num_positional_args = concrete._num_positional_args
@@ -162,14 +158,16 @@ def _install():
 def _on_new_function(concrete):
     """TensorFlow calls this with every new ConcreteFunction."""
     settings = getattr(concrete.graph, _MARK, None) or (_enabled[-1] if _enabled else None)
-    if settings is None:
+    if settings is None or tfp.is_own():
         return
     try:
         _consider(concrete, settings)
     except Exception as error:
         if settings.on_error == "raise":
             raise
-        logging.warning("tf_regal: %s is left alone: %r", first_call.function_name(concrete), error)
+        name = first_call.function_name(concrete)
+        report_list().append(Report(name, "failed", f"{type(error).__name__}: {error}"))
+        logging.warning("tf_regal: %s is left alone: %r", name, error)
 
 
 def _consider(concrete, settings):

@@ -11,6 +11,7 @@ import numpy as np
 
 from tf_regal import errors
 from tf_regal.devices import Topology
+from tf_regal.search import OBJECTIVES
 
 SCHEMA = 1
 _KIND = "tf_regal.Plan"
@@ -160,6 +161,10 @@ class Plan:
             raise errors.PlanFileError("the plan is damaged: its columns have different lengths. Plan again.")
         if n and (plan.device.min() < 0 or plan.device.max() >= plan.topology.n_devices or sorted(plan.start_order) != list(range(n))):
             raise errors.PlanFileError("the plan is damaged: it names devices or ops that it does not have. Plan again.")
+        if plan.objective not in OBJECTIVES or len(set(plan.ops)) != n or len(plan.memory) != plan.topology.n_devices:
+            raise errors.PlanFileError("the plan is damaged: its objective, ops or memory curves do not fit. Plan again.")
+        if any(len(t) != 6 or not (0 <= t[0] < n and max(t[1:3]) < plan.topology.n_devices and min(t) >= 0) for t in plan.transfers):
+            raise errors.PlanFileError("the plan is damaged: a transfer names an op or device that it does not have. Plan again.")
         if plan.edges.size and (plan.edges.min() < 0 or plan.edges.max() >= n):
             raise errors.PlanFileError("the plan is damaged: an edge names an op that it does not have. Plan again.")
         return plan

@@ -4,7 +4,7 @@
 """
 
 from tf_regal.search import brkga, default, heuristics, regal
-from tf_regal.search.task import Budget, Solution, Task
+from tf_regal.search.task import OBJECTIVES, Budget, Solution, Task
 
 METHODS = {
     "regal": regal.run,
@@ -18,4 +18,4 @@ METHODS = {
     "topological": heuristics.run_topological,
 }
 
-__all__ = ["METHODS", "Budget", "Solution", "Task"]
+__all__ = ["METHODS", "OBJECTIVES", "Budget", "Solution", "Task"]

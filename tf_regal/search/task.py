@@ -23,7 +23,7 @@ class Budget:
     def __post_init__(self):
         if not isinstance(self.evaluations, int) or isinstance(self.evaluations, bool) or self.evaluations < 1:
             raise errors.InvalidArgumentError(f"evaluations={self.evaluations!r} is not valid; expected a whole number, 1 or more (5000 is usual)")
-        if self.seconds is not None and not (isinstance(self.seconds, (int, float)) and self.seconds > 0):
+        if self.seconds is not None and (not isinstance(self.seconds, (int, float)) or isinstance(self.seconds, bool) or not self.seconds > 0):
             raise errors.InvalidArgumentError(f"seconds={self.seconds!r} is not valid; expected a number above 0, or None for no limit")
         if self.threads is None:
             self.threads = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
