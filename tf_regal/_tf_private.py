@@ -8,7 +8,7 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `ConcreteFunction._inference_function`: the AtomicFunction that runs where no tape watches the arguments.
 - `polymorphic_function.Function._clone(python_function)`: a tf.function with the same options over another Python function.
 - `context.context()`: `function_call_options`, `enable_graph_collection`, `disable_graph_collection`, `export_run_metadata`.
-- `cancellation.CancellationManager`, `CancellationManagerContext`: see `instantiate`.
+- `cancellation.CancellationManager`, `execute.execute_with_cancellation(…)`: see `instantiate`.
 - `context.FunctionCallOptions(executor_type, config_proto)`.
 - `op_def_registry.get(op_type)`: the OpDef, with argument names and statefulness.
 - `grappler_item.Item(meta_graph)`, `GetOpProperties()`; `grappler_cluster.Cluster(devices)`, `MeasureCosts(item)`, `GetSupportedDevices(item)`.
@@ -21,13 +21,14 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 """
 
 import contextlib
+import itertools
 import threading
 import uuid
 
 import tensorflow as tf
 from tensorflow.core.framework import cost_graph_pb2, function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2, saved_model_pb2
-from tensorflow.python.eager import cancellation, context
+from tensorflow.python.eager import cancellation, context, execute
 from tensorflow.python.eager.polymorphic_function import atomic_function, concrete_function, polymorphic_function, transform
 from tensorflow.python.framework import func_graph, kernels, op_def_registry, ops
 from tensorflow.python.grappler import cluster as grappler_cluster
@@ -93,6 +94,8 @@ def check():
         context.Context: ["function_call_options", "enable_graph_collection", "disable_graph_collection", "export_run_metadata"],
         context: ["FunctionCallOptions"],
         polymorphic_function.Function: ["_clone", "python_function"],
+        cancellation: ["CancellationManager"],
+        execute: ["execute_with_cancellation"],
         op_def_registry: ["get"],
         grappler_item.Item: ["GetOpProperties"],
         grappler_cluster.Cluster: ["MeasureCosts", "GetSupportedDevices", "Shutdown"],
@@ -174,8 +177,12 @@ def _instantiate(function, args, options):
     _flush()
     ctx.enable_graph_collection()
     try:
-        with call_options(options), cancellation.CancellationManagerContext(token), contextlib.suppress(tf.errors.CancelledError):
-            function.call_preflattened(args)
+        # Not by cancellation.CancellationManagerContext: it holds for the whole process, and would cancel other threads' calls.
+        with contextlib.suppress(tf.errors.CancelledError):
+            execute.execute_with_cancellation(
+                function.name.decode(), num_outputs=len(function.function_type.flat_outputs), inputs=list(args),
+                attrs=tuple(itertools.chain(*options.as_attrs().items())), ctx=ctx, cancellation_manager=token,
+            )
         _flush()
     finally:
         metadata = ctx.export_run_metadata()

@@ -11,8 +11,7 @@ from tf_regal import errors
 from tf_regal.cli import parser as parser_lib
 from tf_regal.cli import startup
 from tf_regal.devices import Topology
-from tf_regal.search import METHODS
-from tf_regal.search import OBJECTIVES
+from tf_regal.search import METHODS, OBJECTIVES
 from tf_regal.settings import ORDER_MODES, Settings
 
 _SCALES = {

@@ -16,7 +16,7 @@ from tf_regal.graph import shapes as shapes_lib
 
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 _MAX_DEPTH = 8  # of functions that call functions, for the fingerprint
-_IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "_class"))
+_IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "frame_name", "_class"))
 # Stateful, and yet free to move: their state is the variable, whose group they are in, or they have none.
 _MOVABLE_STATE = ("ReadVariableOp", "Assign", "ResourceApply", "ResourceSparseApply", "ResourceGather", "ResourceScatter", "VarIsInitializedOp", "VariableShape")
 
@@ -259,7 +259,10 @@ class _Builder:
         digest = hashlib.sha256()
         for node, proto in enumerate(self.nodes):
             digest.update(proto.op.encode())
-            digest.update(repr(self.sources[node]).encode())
+            # Grappler sorts the operands of commutative ops, and control inputs, by name; and names do not count.
+            data = [source for source in self.sources[node] if source[1] >= 0]
+            control = [source for source in self.sources[node] if source[1] < 0]
+            digest.update(repr((sorted(data) if proto.op in semantics.COMMUTATIVE else data, sorted(control))).encode())
             digest.update(self.devices[self.op_of_node[node]].encode())
             for key in sorted(proto.attr):
                 if not key.startswith("_") and key not in _IGNORED_ATTRS:

@@ -35,6 +35,8 @@ IN_PLACE_FIRST = frozenset(
     )
 )
 
+COMMUTATIVE = frozenset(("Add", "AddV2", "AddN", "Mul", "Maximum", "Minimum", "LogicalAnd", "LogicalOr"))
+
 # The value lives in the kernel or in the variable: the output costs nothing, the op pays once.
 CONSTANTS = frozenset(("Const", "ImmutableConst"))
 VARIABLE_READS = frozenset(("ReadVariableOp", "_ReadVariablesOp"))

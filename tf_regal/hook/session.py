@@ -117,7 +117,7 @@ def optimize(fn, **settings):
         python_function = fn.python_function
         return tfp.tf_decorator.make_decorator(python_function, fn._clone(_marked(python_function, chosen)), "tf_regal.optimize")
     if callable(fn):
-        return tf.function(_marked(fn, chosen))
+        return optimize(tf.function(fn), **settings)
     raise errors.InvalidArgumentError(
         f"fn={fn!r} cannot be optimized; expected a Python function, tf.function, ConcreteFunction or SavedModel signature"
     )

@@ -45,6 +45,13 @@ def make_plan(graph, topology, settings, show_progress=False):
         solution = METHODS[settings.method](task, budget)
     seconds = time.monotonic() - began
     edges, run = order.choose_edges(real, solution, graph.orderable, settings.order)
+    if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings.objective)):
+        # It does not hold under the orders that TensorFlow may take; a simpler one may.
+        for other in solution.alternatives:
+            other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order)
+            if real.key(other_run) < real.key(run):
+                other.evaluations = solution.evaluations
+                solution, edges, run = other, other_edges, other_run
     feasible = bool(np.all(run.peak <= problem.capacity))
     sequential_fits = bool(solution.run.feasible)
     plan = Plan(

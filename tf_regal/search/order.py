@@ -36,16 +36,17 @@ def choose_edges(task, solution, orderable, mode="needed"):
         edges = _chain(task, solution, candidates, 1)
         return edges, worst_run(task, solution, edges)
     ranked = candidates[np.argsort(-weight[candidates], kind="stable")]
-    target = _TOLERANCE * _figure(task, solution.run)
+    excess, figure = _figure(task, solution, solution.run)
     best = None
     for share in _SHARES:
         chosen = ranked[: int(np.ceil(share * len(ranked)))]
         # Devices that run several ops at once keep their lanes for speed; for memory one op at a time is what was planned.
         edges = _chain(task, solution, chosen, 1 if task.objective == "peak_memory" else problem.lanes)
         run = worst_run(task, solution, edges)
-        if best is None or _figure(task, run) < _figure(task, best[1]):
+        if best is None or _figure(task, solution, run) < _figure(task, solution, best[1]):
             best = (edges, run)
-        if _figure(task, run) <= target:
+        found = _figure(task, solution, run)
+        if found[0] <= excess and found[1] <= _TOLERANCE * figure:
             break
     return best
 
@@ -77,12 +78,14 @@ def worst_run(task, solution, edges):
         (solution.priority, solution.transfer_priority, "priority"),
     ]
     orders += [(rng.random(n, dtype=np.float32), None, "priority") for _ in range(_RANDOM_RUNS)]
-    worst = max(orders, key=lambda order: _figure(task, simulator.run(solution.device, order[0], order[1], discipline=order[2])))
+    worst = max(orders, key=lambda order: _figure(task, solution, simulator.run(solution.device, order[0], order[1], discipline=order[2])))
     return simulator.run(solution.device, worst[0], worst[1], discipline=worst[2], timeline=True)
 
 
-def _figure(task, run):
-    return run.makespan if task.objective == "runtime" else int(run.peak.max())
+def _figure(task, solution, run):
+    """(bytes above capacity, objective) of a run of a solution; where the solution itself does not fit, only the objective counts."""
+    excess = int(np.maximum(run.peak - task.problem.capacity, 0).sum()) if solution.run.feasible else 0
+    return excess, run.makespan if task.objective == "runtime" else int(run.peak.max())
 
 
 def _weights(problem, objective, device):

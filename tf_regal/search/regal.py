@@ -5,9 +5,15 @@ import numpy as np
 from tf_regal.search import brkga, heuristics
 
 
+_ALTERNATIVES = 4
+
+
 def run(task, budget):
     """The best of everything: the default plan and the heuristics on every placement that they suggest, improved by BRKGA."""
-    return brkga.run(task, budget, seeds=[(s.device, s.priority, s.transfer_priority) for s in seeds(task)][: budget.evaluations])
+    found = seeds(task)[: budget.evaluations]
+    solution = brkga.run(task, budget, seeds=[(s.device, s.priority, s.transfer_priority) for s in found])
+    solution.alternatives = found[:_ALTERNATIVES]
+    return solution
 
 
 def seeds(task):

@@ -94,6 +94,7 @@ class Solution:
 
     device int32 [ops]; priority float32 [ops], higher first; transfer_priority float32 [tensors, devices] or None;
     run: what `Simulator.run(timeline=True)` gave; evaluations made; history float64 [generations, 2] (best, mean) or None.
+    alternatives: other good solutions, best first, for where this one does not hold under the orders that TensorFlow may take.
     """
 
     device: np.ndarray
@@ -102,6 +103,7 @@ class Solution:
     run: object
     evaluations: int = 1
     history: np.ndarray | None = None
+    alternatives: list = dataclasses.field(default_factory=list)
 
 
 def make_simulator(problem):
