@@ -137,8 +137,8 @@ def main():
         results.append(json.loads(output.splitlines()[-1]))
         print(table(results[-1:]).splitlines()[-1], flush=True)
     planning = "\n".join(
-        f"- {r['row'].replace(':', ', ')}: {r['traced_ops']} traced ops, {r['ops']} after TensorFlow's optimizers; capture {r['seconds']['capture']:.1f} s, costs "
-        f"{r['seconds']['costs']:.1f} s, search and order {r['seconds']['plan']:.1f} s, of which the search {r['search_s']:.1f} s"
+        f"- {r['row'].replace(':', ', ')}: {r['traced_ops']} traced ops, {r['ops']} after TensorFlow's optimizers; capture {r['seconds']['capture']:.1f} s, "
+        f"costs {r['seconds']['costs']:.1f} s, search and order {r['seconds']['plan']:.1f} s, of which the search {r['search_s']:.1f} s"
         for r in results
     )
     DOC.write_text(

@@ -286,8 +286,8 @@ def makespan_bound(problem):
 def possible_reuse(problem):
     """By tensor: its reuse candidates without those that an output of the same op is a view of."""
     rows = _rows(problem.reuse_ptr, problem.reuse_idx)
-    viewed = {(int(op), int(view)) for op, view in zip(problem.producer, problem.view)}
-    return [[t for t in row if (int(op), t) not in viewed] for op, row in zip(problem.producer, rows)]
+    viewed = {(int(op), int(view)) for op, view in zip(problem.producer, problem.view, strict=True)}
+    return [[t for t in row if (int(op), t) not in viewed] for op, row in zip(problem.producer, rows, strict=True)]
 
 
 def peak_bound(problem):

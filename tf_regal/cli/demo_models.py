@@ -1,7 +1,6 @@
-"""The two programs of `tf-regal demo`. Import after `startup.load_tensorflow()`."""
+"""The two programs of `tf-regal demo`. TensorFlow is imported where they are made: after `startup.load_tensorflow()`."""
 
 import numpy as np
-import tensorflow as tf
 
 BATCH, STEPS, IMAGE = 8, 8, 32
 _CELLS, _SIDE, _WIDTH = 3, 48, 32
@@ -17,6 +16,8 @@ class Training:
         self._weights = self._make().get_weights()
 
     def _make(self):
+        import tensorflow as tf
+
         layers = tf.keras.layers
 
         def convolution(x, width, size):
@@ -36,6 +37,8 @@ class Training:
 
     def fit(self):
         """Trains a new copy from the same weights. Returns (losses, weights)."""
+        import tensorflow as tf
+
         model = self._make()
         model.set_weights(self._weights)
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -46,11 +49,12 @@ class Training:
         return losses, model.get_weights()
 
 
-class Cells(tf.Module):
+class Cells:
     """A stack of NASNet-like cells: five pairs of branches over the two cells before, concatenated and squeezed."""
 
     def __init__(self):
-        super().__init__()
+        import tensorflow as tf
+
         self._rng = np.random.default_rng(0)
         self.stem = self._weight(3, 3, 3, _WIDTH)
         self.cells = [
@@ -67,10 +71,14 @@ class Cells(tf.Module):
         self.image = tf.constant(self._rng.random((1, _SIDE, _SIDE, 3), np.float32))
 
     def _weight(self, *shape):
+        import tensorflow as tf
+
         return tf.Variable(self._rng.normal(0, np.sqrt(2 / np.prod(shape[:-1])), shape).astype(np.float32))
 
     def __call__(self, image):
         """float32 [batch, side, side, 3] -> float32 [batch, width]."""
+        import tensorflow as tf
+
         x = before = tf.nn.conv2d(image, self.stem, 1, "SAME")
         for cell in self.cells:
             a, b = (
@@ -90,6 +98,8 @@ class Cells(tf.Module):
 
 
 def _separable(x, weights):
+    import tensorflow as tf
+
     for depthwise, pointwise in weights:
         x = tf.nn.depthwise_conv2d(tf.nn.relu(x), depthwise, [1, 1, 1, 1], "SAME")
         x = tf.nn.conv2d(x, pointwise, 1, "SAME")
@@ -97,4 +107,6 @@ def _separable(x, weights):
 
 
 def _pool(x):
+    import tensorflow as tf
+
     return tf.nn.avg_pool2d(x, 3, 1, "SAME")

@@ -18,7 +18,10 @@ _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 _MAX_DEPTH = 8  # of functions that call functions, for the fingerprint
 _IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "frame_name", "_class"))
 # Stateful, and yet free to move: their state is the variable, whose group they are in, or they have none.
-_MOVABLE_STATE = ("ReadVariableOp", "Assign", "ResourceApply", "ResourceSparseApply", "ResourceGather", "ResourceScatter", "VarIsInitializedOp", "VariableShape")
+_MOVABLE_STATE = (
+    "ReadVariableOp", "Assign", "ResourceApply", "ResourceSparseApply", "ResourceGather", "ResourceScatter", "VarIsInitializedOp",
+    "VariableShape",
+)
 
 
 @dataclasses.dataclass

@@ -106,8 +106,8 @@ def _infeasible(plan, run, problem):
     name = plan.topology.names[worst]
     return errors.InfeasibleError(
         f"no plan was found within the devices' memory: the lowest peak found on {name} is {int(run.peak[worst])} bytes, which is "
-        f"{int(excess[worst])} bytes more than its {int(problem.capacity[worst])} (no plan at all can have a largest peak below {plan.bounds.peak_bytes} bytes). "
-        f"Use more or larger devices, a smaller batch, or more evaluations.",
+        f"{int(excess[worst])} bytes more than its {int(problem.capacity[worst])} (no plan at all can have a largest peak below "
+        f"{plan.bounds.peak_bytes} bytes). Use more or larger devices, a smaller batch, or more evaluations.",
         plan=plan, device=name, shortfall=int(excess[worst]),
     )
 

@@ -4,7 +4,6 @@ import numpy as np
 
 from tf_regal.search import brkga, heuristics
 
-
 _ALTERNATIVES = 4
 
 
