@@ -3,7 +3,9 @@
 import os
 import pathlib
 import random
+import signal
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -13,6 +15,10 @@ sys.path.append(str(pathlib.Path(__file__).parent))
 
 # Before anything imports TensorFlow, and inherited by the processes that tests start.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+# A shell starts what runs in the background with Ctrl-C ignored, and what tests start would inherit that.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True, scope="session")
