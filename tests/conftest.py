@@ -14,7 +14,7 @@ import pytest
 sys.path.append(str(pathlib.Path(__file__).parent))
 
 # Before anything imports TensorFlow, and inherited by the processes that tests start.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 # A shell starts what runs in the background with Ctrl-C ignored, and what tests start would inherit that.
 if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
