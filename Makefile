@@ -93,7 +93,7 @@ SANITIZED_OBJECTS := $(patsubst tf_regal/ops/%.cc,$(SANITIZED)/%.o,$(sort $(wild
 sanitize: $(VENV)/.test-tools  ## tests of the native core, built with GCC's address and undefined behaviour sanitizers
 	@$(MAKE) --no-print-directory -j $(JOBS) $(SANITIZED)/core_test $(SANITIZED)/_core.so
 	@rm -rf $(SANITIZED)/report.* $(SANITIZED)/package
-	$(SANITIZE_ENV) $(SANITIZED)/core_test || { cat $(SANITIZED)/report.*; exit 1; }
+	$(SANITIZE_ENV) $(SANITIZED)/core_test || { cat $(SANITIZED)/report.* 2>/dev/null; exit 1; }
 	@mkdir $(SANITIZED)/package && cp -R tf_regal $(SANITIZED)/package/ && rm -f $(SANITIZED)/package/tf_regal/ops/*.so
 	@cp $(SANITIZED)/_core.so $(SANITIZED)/package/tf_regal/ops/
 	@# The sanitizers' libraries must come before all others, and with them libstdc++, whose exceptions they watch.
