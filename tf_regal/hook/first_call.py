@@ -5,6 +5,7 @@ is planned; TensorFlow is made to place the planned function, again without runn
 then the call goes on, planned or as it was. Whatever goes wrong on our side, the function goes on as it was.
 """
 
+import contextlib
 import threading
 import time
 import weakref
@@ -12,12 +13,14 @@ import weakref
 from absl import logging
 
 from tf_regal import _tf_private as tfp
-from tf_regal import rewrite
+from tf_regal import errors, rewrite
 from tf_regal.costs import analytic
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import builder, runnable
 from tf_regal.plans import PlanCache, Report, planner
 from tf_regal.rewrite import graphdef, readback
+
+_ATTEMPTS = 4
 
 
 class FirstCall:
@@ -54,8 +57,7 @@ class FirstCall:
         planned = None
         try:
             began = time.monotonic()
-            graphs = tfp.instantiate(self._original, args)
-            source = runnable.from_runtime(concrete, graphs, args)
+            source = _runtime_graph(concrete, self._original, args)
             chosen = plan_runnable(source, self._settings, report, began)
             if chosen is not None:
                 capture, plan = chosen
@@ -71,6 +73,18 @@ class FirstCall:
         self._reports.append(report)
         logging.info("tf_regal: %s", report)
         return planned
+
+
+def _runtime_graph(concrete, function, args):
+    """The graph that TensorFlow makes for the function, as a Runnable.
+
+    TensorFlow merges what it collects: where another thread's function is instantiated at the same time, the two can't be told apart, and
+    it is tried again.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        with contextlib.suppress(errors.GraphError):
+            return runnable.from_runtime(concrete, tfp.instantiate(function, args), args)
+    return runnable.from_runtime(concrete, tfp.instantiate(function, args), args)
 
 
 def plan_runnable(source, settings, report, began):
@@ -134,8 +148,14 @@ class PlannedFunction:
 
     def verify(self, args):
         """Makes TensorFlow place and partition the planned function for such arguments and reads back what it made of the plan → Applied."""
-        graphs = tfp.instantiate(self._planned, args, self._options)
-        applied = readback.read_back(self._capture, self._plan, graphs)
+        applied = None
+        for _ in range(_ATTEMPTS):  # see `_runtime_graph`: another thread's graph has nodes of the same names
+            graphs = tfp.instantiate(self._planned, args, self._options)
+            found = readback.read_back(self._capture, self._plan, graphs)
+            if applied is None or found.ops_on_planned_device > applied.ops_on_planned_device:
+                applied = found
+            if applied.ops_on_planned_device == applied.ops_planned:
+                break
         self._capture = None  # the captured graph is large and not needed any more
         return applied
 
