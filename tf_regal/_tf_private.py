@@ -51,7 +51,6 @@ __all__ = [
     "context",
     "copy_function",
     "cost_graph_pb2",
-    "default_call_options",
     "device_properties_pb2",
     "func_graph",
     "function_pb2",
@@ -205,7 +204,7 @@ def _check_instantiate():
     with tf.init_scope(), tf.device("CPU:0"):
         variable = tf.Variable(0.0)
         probe = tf.function(lambda: variable.assign_add(1.0)).get_concrete_function()
-        graphs = _instantiate(probe._inference_function, list(probe.captured_inputs), default_call_options())
+        graphs = _instantiate(probe._inference_function, list(probe.captured_inputs), context.context().function_call_options)
         if variable.numpy() != 0.0 or not any(any(n.op == "AssignAddVariableOp" for n in g.post_optimization_graph.node) for g in graphs):
             raise errors.UnsupportedVersionError(
                 f"tensorflow {tf.__version__} does not make a function's graphs without running it, which tf-regal needs. "
@@ -220,10 +219,6 @@ def planned_call_options():
     # None means: the rewriter is disabled (FunctionCallOptions.as_attrs); the constructor replaces None by an empty config.
     options._config_proto_serialized = None
     return options
-
-
-def default_call_options():
-    return context.context().function_call_options
 
 
 @contextlib.contextmanager

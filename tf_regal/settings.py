@@ -9,7 +9,6 @@ import numpy as np
 from tf_regal import errors
 
 APPLY_MODES = ("if_better", "always", "never")
-ORDER_MODES = ("needed", "full", "none")
 ON_ERROR_MODES = ("warn", "raise")
 
 
@@ -45,14 +44,14 @@ class Settings:
     cache_dir: object = None
 
     def __post_init__(self):
-        from tf_regal.search import METHODS, OBJECTIVES, Budget
+        from tf_regal.search import METHODS, OBJECTIVES, Budget, order
 
         _one_of("objective", self.objective, OBJECTIVES)
         _one_of("method", self.method, tuple(METHODS))
         _one_of("policy", self.policy, ("auto", None))
         _one_of("costs", self.costs, ("analytic",))
         _one_of("apply", self.apply, APPLY_MODES)
-        _one_of("order", self.order, ORDER_MODES)
+        _one_of("order", self.order, order.MODES)
         _one_of("on_error", self.on_error, ON_ERROR_MODES)
         for name in ("max_slowdown", "evaluations", "seconds", "seed", "batch_size", "min_ops"):
             value = getattr(self, name)

@@ -1,5 +1,6 @@
 """What a plan says is consistent; the cache; the Chrome trace; plan and apply."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -263,3 +264,20 @@ def test_plan_and_apply_of_an_op_graph():
     assert plan.fingerprint == read.graph.fingerprint
     with pytest.raises(errors.GraphError, match="nothing that could run"):
         tf_regal.apply(plan, read.graph)
+
+
+@pytest.mark.parametrize("slowdown", [1.0, 1.2, 50.0])
+def test_a_plan_that_takes_longer_than_max_slowdown_does_not_pay(slowdown):
+    """Branches that two lanes run side by side: one at a time saves memory and takes twice as long."""
+
+    def wide(x):
+        return tf.add_n([tf.reduce_sum(tf.tanh(x @ (x + float(i)))) for i in range(8)])
+
+    two_lanes = dataclasses.replace(tf_regal.Topology.parse("1xCPU").devices[0], lanes=2)
+    topology = tf_regal.Topology("two lanes", (two_lanes,), [[0]], [[1.0]])
+    function = tf.function(wide).get_concrete_function(tf.TensorSpec([256, 256]))
+    plan = tf_regal.plan(function, topology=topology, objective="peak_memory", max_slowdown=slowdown, evaluations=500, cache_dir=False)
+    saves = max(plan.predicted.peak_bytes.values()) <= 0.98 * max(plan.default.peak_bytes.values())
+    in_time = plan.predicted.makespan_s <= slowdown * plan.default.makespan_s * (1 + 1e-9)
+    assert plan.pays == (saves and in_time)
+    assert plan.pays == (slowdown == 50.0)

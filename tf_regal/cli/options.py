@@ -11,8 +11,8 @@ from tf_regal import errors
 from tf_regal.cli import parser as parser_lib
 from tf_regal.cli import startup
 from tf_regal.devices import Topology
-from tf_regal.search import METHODS, OBJECTIVES
-from tf_regal.settings import ORDER_MODES, Settings
+from tf_regal.search import METHODS, OBJECTIVES, order
+from tf_regal.settings import Settings
 
 _SCALES = {
     "": 1,
@@ -125,7 +125,7 @@ def add_settings(parser):
         "--order",
         metavar="MODE",
         default=default("order"),
-        help=f"control edges that keep the planned order: {', '.join(ORDER_MODES)} (default: %(default)s)",
+        help=f"control edges that keep the planned order: {', '.join(order.MODES)} (default: %(default)s)",
     )
     group = parser.add_argument_group("how to search")
     group.add_argument(

@@ -32,12 +32,6 @@ class Runnable:
     arg_handles: list
     source: str
 
-    @property
-    def arg_names(self):
-        """Names of the argument nodes by argument index."""
-        names = {n.attr["index"].i: n.name for n in self.graph_def.node if n.op == "_Arg"}
-        return [names.get(i) for i in range(len(self.arg_shapes))]
-
 
 def shape_tuple(shape):
     """A TensorShape or TensorShapeProto → tuple with None for unknown dimensions, or None for an unknown rank."""
@@ -87,7 +81,7 @@ def from_runtime(concrete, function_graphs, args):
 
     `function_graphs`: what `_tf_private.instantiate` gave. Raises GraphError where none of them belongs to the function.
     """
-    signature = concrete._inference_function.definition.signature
+    signature = concrete._inference_function.cached_definition.signature
     names, n_outputs = [arg.name for arg in signature.input_arg], len(signature.output_arg)
     candidates = []
     for collected in function_graphs:
@@ -123,7 +117,7 @@ def from_concrete(concrete):
         concrete.graph.as_graph_def(add_shapes=True),
         [t.op.name for t in concrete.graph.inputs],
         # Taking a gradient adds outputs to the traced graph; the signature has the function's own.
-        [t.name for t in concrete.graph.outputs[: len(concrete._inference_function.definition.signature.output_arg)]],
+        [t.name for t in concrete.graph.outputs[: len(concrete._inference_function.cached_definition.signature.output_arg)]],
         [op.name for op in concrete.graph.control_outputs],
         shapes,
         handles,

@@ -128,7 +128,12 @@ def verdict(plan):
     else:
         new, old, unit = max(plan.predicted.peak_bytes.values()) / 1e6, max(plan.default.peak_bytes.values()) / 1e6, "MB"
     figures = f"{plan.objective} {new:.3f} {unit} predicted, default {old:.3f} {unit}"
-    return figures if plan.pays else f"{figures}: less than {planner.MARGIN:.0%} better than the default"
+    if plan.pays:
+        return figures
+    if new > (1 - planner.MARGIN) * old:
+        return f"{figures}: less than {planner.MARGIN:.0%} better than the default"
+    slowdown = plan.predicted.makespan_s / plan.default.makespan_s
+    return f"{figures}: it would take {slowdown:.2f} times as long as the default, which is more than max_slowdown"
 
 
 class PlannedFunction:

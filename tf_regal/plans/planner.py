@@ -45,15 +45,13 @@ def make_plan(graph, topology, settings, show_progress=False):
         solution = METHODS[settings.method](task, budget)
     seconds = time.monotonic() - began
     edges, run = order.choose_edges(real, solution, graph.orderable, settings.order)
-    if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings.objective)):
+    if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings)):
         # It does not hold under the orders that TensorFlow may take; a simpler one may.
         for other in solution.alternatives:
             other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order)
             if real.key(other_run) < real.key(run):
                 other.evaluations = solution.evaluations
                 solution, edges, run = other, other_edges, other_run
-    feasible = bool(np.all(run.peak <= problem.capacity))
-    sequential_fits = bool(solution.run.feasible)
     plan = Plan(
         ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
         transfers=[(int(problem.producer[t]), int(a), int(b), int(s), int(e), int(problem.size[t])) for t, a, b, s, e in run.transfers],
@@ -62,7 +60,7 @@ def make_plan(graph, topology, settings, show_progress=False):
         predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
         search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), None, settings.seed),
-        pays=_pays(run, default.run, problem, settings.objective), feasible=feasible and sequential_fits, notes=[*graph.bindings, *graph.notes, *notes],
+        pays=_pays(run, default.run, problem, settings), feasible=bool(run.feasible and solution.run.feasible), notes=[*graph.bindings, *graph.notes, *notes],
     )
     if not plan.feasible:
         raise _infeasible(plan, run, problem)
@@ -92,12 +90,13 @@ def _bounds(task):
     return Bounds(makespan / 1e9, int(peak))
 
 
-def _pays(run, default, problem, objective):
+def _pays(run, default, problem, settings):
+    """Whether a run beats the default plan's by the margin; for "peak_memory" within max_slowdown times its makespan."""
     if np.any(default.peak > problem.capacity):
         return True  # the default does not fit at all
-    if objective == "runtime":
+    if settings.objective == "runtime":
         return run.makespan <= (1 - MARGIN) * default.makespan
-    return int(run.peak.max()) <= (1 - MARGIN) * int(default.peak.max())
+    return bool(run.peak.max() <= (1 - MARGIN) * default.peak.max() and run.makespan <= _limit(settings, default.makespan))
 
 
 def _infeasible(plan, run, problem):

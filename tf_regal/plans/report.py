@@ -4,8 +4,6 @@ import dataclasses
 
 from tf_regal.plans.plan import Plan
 
-STATUSES = ("planned", "default_kept", "skipped", "rolled_back", "failed")
-
 
 @dataclasses.dataclass(frozen=True)
 class Applied:
@@ -26,7 +24,7 @@ class Applied:
 class Report:
     """One per function that was seen.
 
-    function: its name. status: one of STATUSES. reason: why, in words. plan: the Plan, or None. applied: Applied, or None.
+    function: its name. status: "planned", "default_kept", "skipped" or "failed". reason: why, in words. plan: the Plan, or None. applied: Applied, or None.
     seconds: {stage: seconds} of the planning.
     """
 

@@ -43,9 +43,9 @@ def choose_edges(task, solution, orderable, mode="needed"):
         # Devices that run several ops at once keep their lanes for speed; for memory one op at a time is what was planned.
         edges = _chain(task, solution, chosen, 1 if task.objective == "peak_memory" else problem.lanes)
         run = worst_run(task, solution, edges)
-        if best is None or _figure(task, solution, run) < _figure(task, solution, best[1]):
-            best = (edges, run)
         found = _figure(task, solution, run)
+        if best is None or found < _figure(task, solution, best[1]):
+            best = (edges, run)
         if found[0] <= excess and found[1] <= _TOLERANCE * figure:
             break
     return best
