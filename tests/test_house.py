@@ -39,10 +39,10 @@ TENSORFLOW = {"tensorflow", "keras", "tf_keras", "spektral"}
 # Rooms whose modules may import TensorFlow when they are imported, and modules in them that may not: what the command line,
 # the search and other programs use of them must cost no TensorFlow.
 WITH_TENSORFLOW = {"graph", "costs", "rewrite", "hook", "policy", "api", "_tf_private"}
-WITHOUT_TENSORFLOW = {"tf_regal.graph.opgraph", "tf_regal.graph.semantics", "tf_regal.graph.regions"}
+WITHOUT_TENSORFLOW = {"tf_regal.graph.opgraph", "tf_regal.graph.semantics", "tf_regal.graph.regions", "tf_regal.graph.task_graphs"}
 
 # Rooms that never import TensorFlow, not even inside functions, nor a module that does so when it is imported.
-NEVER = {"ops", "problem", "search", "plans", "errors"}
+NEVER = {"ops", "problem", "search", "plans", "errors", "comparison"}
 
 MODULES = import_graph.read(ROOT, ["tf_regal"])
 
@@ -81,6 +81,22 @@ def test_ops_imports_nothing_of_the_package():
 
 def test_rooms_without_tensorflow_never_import_it():
     assert not broken(lambda m, i: room(m.name) in NEVER and (is_tensorflow(i.module) or brings_tensorflow(i.module)))
+
+
+# Rooms for measuring, which nothing but the command line may depend on, and what of the package they may import (late imports of bench apart).
+MEASURING = {"comparison", "bench"}
+MEASURED = {"", "ops", "problem", "search", "plans", "devices", "graph", "settings", "errors"}
+
+
+def test_measuring_is_apart():
+    assert {room(name) for name in MODULES} >= MEASURING
+    assert not broken(lambda m, i: room(m.name) not in MEASURING | {"cli"} and room(i.module) in MEASURING)
+    assert not broken(
+        lambda m, i: room(m.name) in MEASURING
+        and i.module.startswith("tf_regal")
+        and room(i.module) not in MEASURED | {room(m.name)}
+        and not (i.late and room(m.name) == "bench")
+    )
 
 
 @pytest.mark.parametrize("name", sorted(n for n in MODULES if room(n) not in WITH_TENSORFLOW or n in WITHOUT_TENSORFLOW))

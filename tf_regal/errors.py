@@ -45,3 +45,14 @@ class InfeasibleError(TfRegalError):
 
 class UnsupportedVersionError(TfRegalError):
     """The installed TensorFlow is not supported."""
+
+
+class MissingDependencyError(TfRegalError, ImportError):
+    """A method or command needs an optional package that is not installed."""
+
+    def __init__(self, what, package, extra="compare"):
+        super().__init__(f"{what} needs the package {package!r}, which is not installed; install it with: pip install 'tf-regal[{extra}]'", name=package)
+        self._arguments = what, package, extra
+
+    def __reduce__(self):  # worker processes hand it back pickled, by what it was made of and not by its message
+        return type(self), self._arguments

@@ -56,7 +56,8 @@ class Problem:
             if value.dtype != dtype:
                 if value.size and value.dtype.kind not in "iufb":
                     raise errors.InvalidProblemError(f"{name} has dtype {value.dtype}; expected numbers that fit {np.dtype(dtype)}")
-                value = value.astype(dtype)
+                _check_fits(name, value, dtype)
+                value = value.astype(dtype) if value.size else np.empty(value.shape, dtype)
             object.__setattr__(self, name, value)
 
     @property
@@ -86,6 +87,21 @@ class Problem:
     def replace(self, **changes):
         """A copy with some arrays changed."""
         return dataclasses.replace(self, **changes)
+
+
+def _check_fits(name, values, dtype):
+    """InvalidProblemError where the conversion to a type of whole numbers would change a value."""
+    if np.dtype(dtype).kind == "f" or values.dtype.kind == "b" or values.size == 0:
+        return
+    limits = np.iinfo(dtype)
+    # As float64 for floats, where 2^63 − 1 rounds up to 2^63: everything below that is in range.
+    high = values < float(limits.max) + 1 if values.dtype.kind == "f" else values <= limits.max
+    wrong = ~(high & (values >= limits.min) & (values == np.floor(values)))
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise errors.InvalidProblemError(
+            f"{name}[{', '.join(map(str, at))}] is {values[at].item()!r}; expected a whole number that fits {np.dtype(dtype)}"
+        )
 
 
 def csr(lists):

@@ -19,7 +19,8 @@ class Settings:
     topology: "local", "2xA100-40GB", "4xTPUv4", "2xCPU", "paper", a path to a .json, or a Topology.
     objective: "runtime" (seconds per call, within the devices' memory) or "peak_memory" (largest peak of a device, in bytes).
     max_slowdown: for "peak_memory": how many times the default plan's predicted time the plan may take.
-    method: a name of `tf_regal.search.METHODS`. policy: "auto" (the shipped one for the objective where there is one) or None (uniform).
+    method: a name of `tf_regal.search.METHODS`, or "regal-without-" and an ingredient (`tf_regal.search.regal.INGREDIENTS`).
+    policy: "auto" (the shipped one for the objective where there is one) or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
     costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
     min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".
@@ -44,10 +45,10 @@ class Settings:
     cache_dir: object = None
 
     def __post_init__(self):
-        from tf_regal.search import METHODS, OBJECTIVES, Budget, order
+        from tf_regal.search import OBJECTIVES, Budget, method, order
 
         _one_of("objective", self.objective, OBJECTIVES)
-        _one_of("method", self.method, tuple(METHODS))
+        method(self.method)
         _one_of("policy", self.policy, ("auto", None))
         _one_of("costs", self.costs, ("analytic",))
         _one_of("apply", self.apply, APPLY_MODES)

@@ -295,7 +295,10 @@ def peak_bound(problem):
     persistent = sum(problem.persistent.tolist())
     if problem.n_devices == 1:
         return persistent + largest
-    return max(largest, _ceil_divide(persistent, problem.n_devices))
+    group = problem.group.tolist()
+    beside = [sum(bytes_ for bytes_, g in zip(problem.persistent.tolist(), group, strict=True) if g == group[op]) for op in range(problem.n_ops)]
+    together = max((working_set(problem, op) + beside[op] for op in range(problem.n_ops)), default=0)
+    return max(together, _ceil_divide(persistent, problem.n_devices))
 
 
 def working_set(problem, op):

@@ -60,11 +60,21 @@ def test_persistent_inputs_and_outputs_are_not_counted_again(simulator):
     assert _bounds(simulator, graph)[1] == 10
 
 
-@pytest.mark.parametrize("persistent, bound", [(60, 14), (24, 14), (45, 15)])
-def test_peak_on_several_devices_is_the_larger_of_working_set_and_share(simulator, persistent, bound):
-    graph = Graph(devices=3 if persistent == 45 else 5)
-    graph.op(1, inputs=[graph.source(10)], scratch=[4] * graph.devices, persistent=persistent)
+@pytest.mark.parametrize("holders, bound", [(10, 14), (15, 18), (16, 20)])
+def test_peak_on_several_devices_is_the_larger_of_working_set_and_share(simulator, holders, bound):
+    graph = Graph(devices=5)
+    graph.op(1, inputs=[graph.source(10)], scratch=[4] * graph.devices)
+    for _ in range(holders):
+        graph.op(1, persistent=6)
     assert _bounds(simulator, graph)[1] == bound
+
+
+def test_peak_on_several_devices_counts_what_the_group_of_an_op_holds(simulator):
+    graph = Graph(devices=2)
+    first, second = graph.op(1, persistent=7, group=0), graph.op(1, persistent=5, group=1)
+    graph.op(1, inputs=[graph.source(10)], scratch=[4, 4], group=0)
+    assert (first, second) == (0, 1)
+    assert _bounds(simulator, graph)[1] == 10 + 4 + 7
 
 
 def test_scratch_is_the_smallest_of_the_allowed_devices(simulator):

@@ -19,6 +19,8 @@ VERBS = (
     "plan",
     "apply",
     "show",
+    "compare",
+    "bench",
     "devices",
     "demo",
 )

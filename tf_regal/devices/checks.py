@@ -26,7 +26,7 @@ def whole(name, value, minimum, unit):
     try:
         if isinstance(value, bool):
             raise TypeError
-        integral = isinstance(value, numbers.Real) and math.isfinite(value) and value == math.floor(value)
+        integral = not isinstance(value, int) and isinstance(value, numbers.Real) and math.isfinite(value) and value == math.floor(value)
         number = int(value) if integral else operator.index(value)
     except (TypeError, ValueError):
         raise TopologyError(
@@ -42,7 +42,10 @@ def positive(name, value, unit, infinite=False):
     allowed = f"{unit}, a number > 0" + (" (math.inf: free)" if infinite else " and finite")
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TopologyError(f"{name}={shown(value)} is not a number: give {allowed}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an int that no float holds
+        number = math.nan
     if not number > 0 or (math.isinf(number) and not infinite):
         raise TopologyError(f"{name}={shown(value)} is out of range: give {allowed}")
     return number

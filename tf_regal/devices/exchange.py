@@ -95,6 +95,8 @@ def load(path):
         ) from error
     except RecursionError as error:
         raise TopologyError(f"topology={shown!r} is nested too deeply: {_TEMPLATE}") from error
+    except ValueError as error:  # a name that no file can have, or a number of thousands of digits
+        raise TopologyError(f"topology={shown!r} cannot be read ({error}): give the path of a topology file; {_TEMPLATE}") from error
     return from_json(document, source=shown)
 
 

@@ -181,11 +181,13 @@ class Topology:
         """
         unlimited = np.iinfo(np.int64).max
         memory = [unlimited if device.memory is None else device.memory for device in self.devices]
+        with np.errstate(over="ignore"):  # a link of less than 1e-299 bytes/s: the core refuses it
+            ns_per_byte = 1e9 / np.array(self.bandwidth, dtype=np.float64)
         return {
             "lanes": np.array([device.lanes for device in self.devices], dtype=np.int32),
             "capacity": np.array(memory, dtype=np.int64),
             "latency": np.array(self.latency_ns, dtype=np.int64),
-            "ns_per_byte": 1e9 / np.array(self.bandwidth, dtype=np.float64),
+            "ns_per_byte": ns_per_byte,
         }
 
     def with_memory(self, memory):

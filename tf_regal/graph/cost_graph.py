@@ -24,6 +24,8 @@ def to_op_graph(cost_graph, origin="the CostGraphDef"):
         raise errors.GraphError(f"{origin} holds no node: there is nothing to plan")
     dropped = {node.id for node in cost_graph.node if node.name == _SOURCE}
     index = {node.id: i for i, node in enumerate(nodes)}
+    if len(index) < len(nodes):
+        raise errors.GraphError(f"{origin}: {len(nodes) - len(index)} nodes have an id that another has, too; every node needs an id of its own")
     tensor_of, producer, size = {}, [], []
     for i, node in enumerate(nodes):
         for port, output in enumerate(node.output_info):

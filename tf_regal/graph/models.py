@@ -1,7 +1,6 @@
 """Anything that can be planned → `Capture` (with TensorFlow's nodes) or `OpGraph` (without)."""
 
 import dataclasses
-import json
 import os
 
 import tensorflow as tf
@@ -9,12 +8,13 @@ from google.protobuf import text_format
 
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
-from tf_regal.graph import builder, cost_graph, opgraph
+from tf_regal.graph import builder, cost_graph, opgraph, task_graphs
 from tf_regal.graph import runnable as runnable_lib
 
 DEFAULT_SIGNATURE = "serving_default"
 KINDS = (
-    "a SavedModel directory, a GraphDef (.pb or .pbtxt), a CostGraphDef (.pbtxt), an exported OpGraph (.json), "
+    "a SavedModel directory, a GraphDef (.pb or .pbtxt), a CostGraphDef (.pbtxt), an exported OpGraph (.json or .json.xz), "
+    "a DNN-partitioning or DAGBench task graph (.json), "
     "a tf.function, a ConcreteFunction, a GraphDef or an OpGraph"
 )
 
@@ -70,7 +70,7 @@ def _read_path(path, inputs, outputs, signature, batch_size, default_device):
         concrete = load_signature(path, signature)
         capture = builder.capture(runnable_lib.from_concrete(concrete), batch_size, default_device)
         return Model("saved_model", capture.graph, capture, concrete)
-    if path.endswith(".json"):
+    if path.endswith((".json", ".json.xz")):
         return Model("op_graph", _read_json(path))
     graph = _read_proto(path)
     if isinstance(graph, tfp.cost_graph_pb2.CostGraphDef):
@@ -96,10 +96,9 @@ def load_signature(path, signature=DEFAULT_SIGNATURE):
 
 def _read_json(path):
     try:
-        with open(path, encoding="utf-8") as file:
-            return opgraph.OpGraph.from_json(json.load(file))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise errors.GraphError(f"model={path!r} is not JSON: {error}. Give {KINDS}.") from error
+        return task_graphs.load(path)
+    except errors.GraphError as error:
+        raise errors.GraphError(f"model={path!r}: {error} Or give {KINDS}.") from error
 
 
 def _read_proto(path):
@@ -128,8 +127,18 @@ def _read_proto(path):
 
 def _read_graph_def(graph_def, inputs, outputs, batch_size, default_device):
     inputs, outputs = default_ends(graph_def, inputs, outputs)
+    _check_graph_def(graph_def)
     capture = builder.capture(runnable_lib.optimize(graph_def, inputs, outputs), batch_size, default_device)
     return Model("graph_def", capture.graph, capture, graph_def=graph_def)
+
+
+def _check_graph_def(graph_def):
+    """Grappler, which comes next, ends the process where an input, an attribute or an op is missing; importing says what is wrong."""
+    try:
+        with tf.Graph().as_default():
+            tf.import_graph_def(graph_def, name="")
+    except Exception as error:
+        raise errors.GraphError(f"model: the GraphDef cannot be imported: {error} Check that tf.import_graph_def takes it.") from error
 
 
 def default_ends(graph_def, inputs, outputs):

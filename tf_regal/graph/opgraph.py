@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import lzma
+import os
 
 import numpy as np
 
@@ -62,11 +64,12 @@ class OpGraph:
 
     def __post_init__(self):
         for name, dtype in _ARRAYS.items():
-            setattr(self, name, np.ascontiguousarray(getattr(self, name), dtype=dtype))
+            setattr(self, name, _column(name, getattr(self, name), dtype))
         n = len(self.names)
         for name in ("types", "devices", "kinds", "members", "group", "persistent", "orderable"):
             if len(getattr(self, name)) != n:
                 raise errors.GraphError(f"graph: {name} has {len(getattr(self, name))} entries for {n} ops")
+        _check(self)
 
     @property
     def n_ops(self):
@@ -101,14 +104,107 @@ class OpGraph:
         try:
             return cls(
                 fingerprint=str(data["fingerprint"]),
-                durations={k: np.asarray(v, np.int64) for k, v in data["durations"].items()},
-                scratch={k: np.asarray(v, np.int64) for k, v in data["scratch"].items()},
+                durations={k: _column(f"durations[{k!r}]", v, np.int64) for k, v in data["durations"].items()},
+                scratch={k: _column(f"scratch[{k!r}]", v, np.int64) for k, v in data["scratch"].items()},
                 **{name: list(data[name]) for name in _LISTS},
-                **{name: np.asarray(data[name]) for name in _ARRAYS},
+                **{name: data[name] for name in _ARRAYS},
             )
+        except errors.GraphError as error:
+            raise errors.GraphError(f"graph: the exported OpGraph is damaged: {str(error).removeprefix('graph: ')}. Export it again.") from error
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise errors.GraphError(f"graph: the exported OpGraph is damaged: {error!r}. Export it again.") from error
 
     def save(self, path):
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(self.to_json(), file)
+        """Writes the JSON to `path`; compressed where that ends in .xz. Equal graphs give equal bytes."""
+        text = json.dumps(self.to_json(), separators=(",", ":"))
+        if os.fspath(path).endswith(".xz"):
+            with lzma.open(path, "wb", preset=9) as file:
+                file.write(text.encode())
+        else:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+
+    @classmethod
+    def load(cls, path):
+        """The OpGraph that `save` wrote to `path` (.json or .json.xz). Raises GraphError where it is not one, OSError where it cannot be read."""
+        try:
+            if os.fspath(path).endswith(".xz"):
+                with lzma.open(path, "rt", encoding="utf-8") as file:
+                    data = json.load(file)
+            else:
+                with open(path, encoding="utf-8") as file:
+                    data = json.load(file)
+        except (lzma.LZMAError, EOFError) as error:
+            raise errors.GraphError(f"path={os.fspath(path)!r} is not xz data: {error}. Give an OpGraph that OpGraph.save wrote (.json, .json.xz).") from error
+        except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
+            raise errors.GraphError(f"path={os.fspath(path)!r} is not JSON: {error}. Give an OpGraph that OpGraph.save wrote (.json or .json.xz).") from error
+        return cls.from_json(data)
+
+
+def _column(name, values, dtype):
+    """`values` as a contiguous array of one axis; GraphError where a value does not fit the dtype: nothing is cut or rounded silently."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:  # nested lists of different lengths
+        raise errors.GraphError(f"graph: {name} is not one list of numbers: {error}") from error
+    if array.ndim != 1 or (array.size and array.dtype.kind not in "biuf"):
+        raise errors.GraphError(f"graph: {name} has {array.ndim} axes and dtype {array.dtype}; expected one axis of numbers")
+    if array.dtype.kind != np.dtype(dtype).kind and array.size and dtype is not bool:
+        limits = np.iinfo(dtype)
+        # The largest int64 is not a float64; everything below 2^63 is in range.
+        wrong = ~((array >= limits.min) & (array < float(limits.max) + 1) & (array == np.floor(array)))
+    elif array.dtype.itemsize > np.dtype(dtype).itemsize and dtype is not bool:
+        limits = np.iinfo(dtype)
+        wrong = (array < limits.min) | (array > limits.max)
+    else:
+        wrong = np.zeros(0, bool)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise errors.GraphError(f"graph: {name}[{at}] is {array[at].item()!r}; expected a whole number that fits {np.dtype(dtype)}")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _check(graph):
+    """GraphError where names, ranges or lengths are wrong. Cycles are left to the core, and so are sums that do not fit int64."""
+    n, m = graph.n_ops, graph.n_tensors
+    for name in ("names", "types", "devices"):
+        wrong = [x for x in getattr(graph, name) if not isinstance(x, str)]
+        if wrong:
+            raise errors.GraphError(f"graph: {name} holds {wrong[0]!r}; expected str")
+    for name in ("kinds", "members"):
+        wrong = [x for x in getattr(graph, name) if not isinstance(x, (list, tuple)) or not all(isinstance(y, str) for y in x)]
+        if wrong:
+            raise errors.GraphError(f"graph: {name} holds {wrong[0]!r}; expected lists of str")
+    if len(set(graph.names)) != n:
+        twice = next(name for i, name in enumerate(graph.names) if name in graph.names[:i])
+        raise errors.GraphError(f"graph: two ops are called {twice!r}; every op needs a name of its own")
+    for name in ("size", "view", "lifetime"):
+        if len(getattr(graph, name)) != m:
+            raise errors.GraphError(f"graph: {name} has {len(getattr(graph, name))} entries for {m} tensors")
+    for name, rows, columns in (("reuse", m, m), ("input", n, m), ("control", n, n)):
+        ptr, idx = getattr(graph, f"{name}_ptr"), getattr(graph, f"{name}_idx")
+        if len(ptr) != rows + 1 or ptr[0] != 0 or ptr[-1] != len(idx) or np.any(np.diff(ptr.astype(np.int64)) < 0):
+            raise errors.GraphError(f"graph: {name}_ptr must have {rows + 1} entries that rise from 0 to the length of {name}_idx, {len(idx)}")
+        _in_range(f"{name}_idx", idx, 0, columns)
+    _in_range("producer", graph.producer, 0, n)
+    _in_range("view", graph.view, -1, m)
+    _in_range("group", graph.group, 0, n)
+    if n and len(np.unique(graph.group)) != graph.group.max() + 1:
+        raise errors.GraphError(f"graph: group leaves numbers below its largest, {graph.group.max()}, out; number the groups from 0 without gaps")
+    _in_range("lifetime", graph.lifetime, 0, 3)
+    _in_range("persistent", graph.persistent, 0)
+    _in_range("size", graph.size, 0)
+    for name in ("durations", "scratch"):
+        for model, values in getattr(graph, name).items():
+            label = f"{name}[{model!r}]"
+            if len(_column(label, values, np.int64)) != n:
+                raise errors.GraphError(f"graph: {label} has {len(values)} entries for {n} ops")
+            _in_range(label, np.asarray(values), 0)
+
+
+def _in_range(name, values, low, high=None):
+    wrong = values < low if high is None else (values < low) | (values >= high)
+    if np.any(wrong):
+        at = int(np.argmax(wrong))
+        valid = f"{low} or more" if high is None else f"{low} to {high - 1}"
+        raise errors.GraphError(f"graph: {name}[{at}] is {values[at].item()!r}; expected {valid}")

@@ -1,8 +1,17 @@
-"""The native core: the simulator (docs/simulator.md) and BRKGA over it.
+"""The native core: the simulator (docs/simulator.md), list heuristics, BRKGA and local search over it.
 
 Wrong input raises ValueError with the name of the array or option; see `_core.pyi` for the signatures.
 """
 
-from tf_regal.ops._core import Brkga, Simulator
+from tf_regal.ops._core import (
+    Brkga,
+    LocalSearch,
+    Simulator,
+    depth_first_order,
+    downward_rank,
+    earliest_finish_placement,
+    memory_greedy_order,
+    upward_rank,
+)
 
-__all__ = ["Brkga", "Simulator"]
+__all__ = ["Brkga", "LocalSearch", "Simulator", "depth_first_order", "downward_rank", "earliest_finish_placement", "memory_greedy_order", "upward_rank"]

@@ -28,6 +28,47 @@ class Simulator:
     @property
     def topological_order(self) -> NDArray[np.int32]: ...
 
+def upward_rank(simulator: Simulator, transfer_weight: float = 1.0) -> NDArray[np.float64]:
+    """Longest path from the start of each op to the end, ns, [ops]."""
+
+def downward_rank(simulator: Simulator, transfer_weight: float = 1.0) -> NDArray[np.float64]:
+    """Longest path from the beginning to the start of each op, ns, [ops]."""
+
+def earliest_finish_placement(simulator: Simulator, rank: NDArray[np.float64]) -> NDArray[np.int32]:
+    """HEFT's placement, [ops]: ops by falling rank, each group where its first op ends first."""
+
+def memory_greedy_order(simulator: Simulator, rank: NDArray[np.float64], noise: NDArray[np.float64] | None = None) -> NDArray[np.int32]:
+    """Always the ready op that adds least memory (times its noise) next, [ops]."""
+
+def depth_first_order(simulator: Simulator, noise: NDArray[np.float64] | None = None) -> NDArray[np.int32]:
+    """Post-order from the results, the largest tree (times its op's noise) first, [ops]."""
+
+class LocalSearch:
+    """Late-acceptance hill climbing in several chains; deterministic for a seed and the numbers of evaluations, on any number of threads."""
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        *,
+        objective: Literal["runtime", "peak_memory"],
+        makespan_limit: int | None = None,
+        chains: int = 4,
+        memory: int = 10,
+        slack: float = 0.0,
+        horizon: int = 5000,
+        seed: int = 0,
+        threads: int = 1,
+        starts: Iterable[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32] | None]],
+    ) -> None:
+        """slack: a candidate worse than the best by less than this share is taken too; the share falls to 0 at `horizon` evaluations."""
+    def improve(self, evaluations: int) -> None:
+        """Goes on until this many candidates have been simulated in total. Releases the GIL."""
+    @property
+    def evaluations(self) -> int: ...
+    @property
+    def best(self) -> SimpleNamespace:
+        """As of Brkga."""
+
 class Brkga:
     """BRKGA with REGAL's chromosome; deterministic for a seed and a number of evaluations, on any number of threads."""
 

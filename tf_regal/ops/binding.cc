@@ -5,10 +5,13 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "brkga.h"
+#include "heuristics.h"
+#include "local_search.h"
 #include "simulator.h"
 
 namespace py = pybind11;
@@ -192,16 +195,52 @@ std::vector<Seed> ToSeeds(const Problem& p, const py::iterable& seeds) {
   return result;
 }
 
+Objective ParseObjective(const std::string& name) {
+  if (name == "runtime") return Objective::kRuntime;
+  if (name == "peak_memory") return Objective::kPeakMemory;
+  throw std::invalid_argument("objective is '" + name + "'; expected 'runtime' or 'peak_memory'");
+}
+
+int64_t ToLimit(const py::object& makespan_limit) {
+  if (makespan_limit.is_none()) return INT64_MAX;
+  const py::object index = py::reinterpret_steal<py::object>(PyNumber_Index(makespan_limit.ptr()));
+  int overflow = 0;
+  const long long value = index ? PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) : 0;
+  if (!index || overflow != 0) {
+    PyErr_Clear();
+    throw std::invalid_argument("makespan_limit is " + std::string(py::repr(makespan_limit)) + "; expected a whole number of ns below 2^63, or None");
+  }
+  return value;
+}
+
+std::unique_ptr<LocalSearch> MakeLocalSearch(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
+                                             int chains, int memory, double slack, int64_t horizon, uint64_t seed, int threads,
+                                             const py::iterable& starts) {
+  LocalSearchOptions options;
+  options.objective = ParseObjective(objective);
+  options.makespan_limit = ToLimit(makespan_limit);
+  options.chains = chains;
+  options.memory = memory;
+  options.slack = slack;
+  options.horizon = horizon;
+  options.seed = seed;
+  options.threads = threads;
+  return std::make_unique<LocalSearch>(&simulator, options, ToSeeds(simulator.problem(), starts));
+}
+
+// One double per op, or none.
+const double* PerOp(const Simulator& simulator, const char* name, const std::optional<Array<double>>& values) {
+  if (!values) return nullptr;
+  CheckLength(name, values->size(), simulator.problem().n_ops);
+  return values->data();
+}
+
 std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
                                  int population, int elites, int mutants, double rho, uint64_t seed, int threads,
                                  const py::iterable& seeds) {
   BrkgaOptions options;
-  if (objective == "peak_memory") {
-    options.objective = Objective::kPeakMemory;
-  } else if (objective != "runtime") {
-    throw std::invalid_argument("objective is '" + objective + "'; expected 'runtime' or 'peak_memory'");
-  }
-  if (!makespan_limit.is_none()) options.makespan_limit = py::cast<int64_t>(makespan_limit);
+  options.objective = ParseObjective(objective);
+  options.makespan_limit = ToLimit(makespan_limit);
   options.population = population;
   options.elites = elites;
   options.mutants = mutants;
@@ -218,8 +257,9 @@ py::object TableOrNone(const std::vector<float>& values, py::ssize_t columns) {
   return result;
 }
 
-py::object BestOf(const Brkga& brkga) {
-  const Solution best = brkga.Best();
+template <typename Search>
+py::object BestOf(const Search& search) {
+  const Solution best = search.Best();
   py::object result = NewNamespace();
   SetFigures(best.evaluation, &result);
   result.attr("device") = ToArray(best.device);
@@ -251,13 +291,36 @@ PYBIND11_MODULE(_core, m) {
       .def_property_readonly("allowed", [](const Simulator& s) { return ToArray(s.problem().allowed); })
       .def_property_readonly("topological_order", [](const Simulator& s) { return ToArray(s.problem().topological_order); });
 
+  m.def("upward_rank", [](const Simulator& s, double transfer_weight) { return ToArray(UpwardRank(s.problem(), transfer_weight)); },
+        py::arg("simulator"), py::arg("transfer_weight") = 1.0);
+  m.def("downward_rank", [](const Simulator& s, double transfer_weight) { return ToArray(DownwardRank(s.problem(), transfer_weight)); },
+        py::arg("simulator"), py::arg("transfer_weight") = 1.0);
+  m.def("earliest_finish_placement", [](const Simulator& s, const Array<double>& rank) {
+          return ToArray(EarliestFinishPlacement(s.problem(), PerOp(s, "rank", rank)));
+        }, py::arg("simulator"), py::arg("rank"));
+  m.def("memory_greedy_order", [](const Simulator& s, const Array<double>& rank, const std::optional<Array<double>>& noise) {
+          return ToArray(MemoryGreedyOrder(s.problem(), PerOp(s, "rank", rank), PerOp(s, "noise", noise)));
+        }, py::arg("simulator"), py::arg("rank"), py::arg("noise") = py::none());
+  m.def("depth_first_order", [](const Simulator& s, const std::optional<Array<double>>& noise) {
+          return ToArray(DepthFirstOrder(s.problem(), PerOp(s, "noise", noise)));
+        }, py::arg("simulator"), py::arg("noise") = py::none());
+
+  py::class_<LocalSearch>(m, "LocalSearch")
+      .def(py::init(&MakeLocalSearch), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
+           py::arg("makespan_limit") = py::none(), py::arg("chains") = 4, py::arg("memory") = 10, py::arg("slack") = 0.0,
+           py::arg("horizon") = 5000, py::arg("seed") = 0,
+           py::arg("threads") = 1, py::arg("starts"))
+      .def("improve", &LocalSearch::Improve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("evaluations", &LocalSearch::evaluations)
+      .def_property_readonly("best", &BestOf<LocalSearch>);
+
   py::class_<Brkga>(m, "Brkga")
       .def(py::init(&MakeBrkga), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
            py::arg("makespan_limit") = py::none(), py::arg("population") = 100, py::arg("elites") = 20, py::arg("mutants") = 15,
            py::arg("rho") = 0.7, py::arg("seed") = 0, py::arg("threads") = 1, py::arg("seeds") = py::tuple())
       .def("evolve", &Brkga::Evolve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("evaluations", &Brkga::evaluations)
-      .def_property_readonly("best", &BestOf)
+      .def_property_readonly("best", &BestOf<Brkga>)
       .def_property_readonly("history", &HistoryOf);
 }
 

@@ -2,44 +2,21 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <thread>
 
+#include "random.h"
+
 namespace tf_regal {
 namespace {
 
-// SplitMix64 (Steele, Lea and Flood 2014): small, fast, and any (seed, generation, index) starts an independent stream.
-class Random {
- public:
-  Random(uint64_t seed, uint64_t generation, uint64_t index)
-      : state_(Mix(seed + 0x9e3779b97f4a7c15u) ^ Mix(generation * 0xd1342543de82ef95u + index + 1)) {}
-
-  uint64_t Next() {
-    state_ += 0x9e3779b97f4a7c15u;
-    return Mix(state_);
-  }
-  int Below(int n) { return static_cast<int>((static_cast<unsigned __int128>(Next()) * n) >> 64); }
-  void Uniform(float* keys, size_t n) {  // in [0, 1)
-    for (size_t i = 0; i < n; i += 2) {
-      const uint64_t bits = Next();
-      keys[i] = static_cast<float>(bits >> 40) * 0x1p-24f;
-      if (i + 1 < n) keys[i + 1] = static_cast<float>(bits & 0xffffff) * 0x1p-24f;
-    }
-  }
-
- private:
-  static uint64_t Mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-  }
-  uint64_t state_;
-};
-
 void CheckOptions(const BrkgaOptions& o) {
   auto fail = [](const std::string& message) { throw std::invalid_argument(message); };
-  if (o.population < 2) fail("population is " + std::to_string(o.population) + "; expected 2 or more");
+  if (o.population < 2 || o.population > kMaxPopulation) {
+    fail("population is " + std::to_string(o.population) + "; expected 2 to " + std::to_string(kMaxPopulation));
+  }
   if (o.elites < 1 || o.elites >= o.population) {
     fail("elites is " + std::to_string(o.elites) + "; expected 1 to population − 1 = " + std::to_string(o.population - 1));
   }
@@ -48,25 +25,31 @@ void CheckOptions(const BrkgaOptions& o) {
          std::to_string(o.population - o.elites));
   }
   if (!(o.rho >= 0.5 && o.rho <= 1.0)) fail("rho is " + std::to_string(o.rho) + "; expected 0.5 to 1");
-  if (o.threads < 1) fail("threads is " + std::to_string(o.threads) + "; expected 1 or more");
+  if (o.threads < 1 || o.threads > kMaxThreads) {
+    fail("threads is " + std::to_string(o.threads) + "; expected 1 to " + std::to_string(kMaxThreads));
+  }
   if (o.makespan_limit < 0) fail("makespan_limit is " + std::to_string(o.makespan_limit) + "; it may not be negative");
 }
 
 }  // namespace
+
+void CheckSeed(const Simulator& simulator, const Seed& seed) {
+  const Problem& p = simulator.problem();
+  const size_t n = p.n_ops, residences = static_cast<size_t>(p.n_tensors) * p.n_devices;
+  if (seed.device.size() != n || seed.priority.size() != n ||
+      (!seed.transfer_priority.empty() && seed.transfer_priority.size() != residences)) {
+    throw std::invalid_argument("seeds: the length of device, priority or transfer_priority does not fit the problem");
+  }
+  simulator.CheckCandidate({seed.device.data(), seed.priority.data(),
+                            seed.transfer_priority.empty() ? nullptr : seed.transfer_priority.data()});
+}
 
 Brkga::Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds)
     : simulator_(*simulator), options_(options), seeds_(std::move(seeds)) {
   CheckOptions(options_);
   const Problem& p = simulator_.problem();
   const size_t residences = static_cast<size_t>(p.n_tensors) * p.n_devices;
-  for (const Seed& seed : seeds_) {
-    if (seed.device.size() != static_cast<size_t>(p.n_ops) || seed.priority.size() != static_cast<size_t>(p.n_ops) ||
-        (!seed.transfer_priority.empty() && seed.transfer_priority.size() != residences)) {
-      throw std::invalid_argument("seeds: the length of device, priority or transfer_priority does not fit the problem");
-    }
-    simulator_.CheckCandidate({seed.device.data(), seed.priority.data(),
-                               seed.transfer_priority.empty() ? nullptr : seed.transfer_priority.data()});
-  }
+  for (const Seed& seed : seeds_) CheckSeed(simulator_, seed);
   if (p.n_devices > 1) n_affinities_ = static_cast<size_t>(p.n_groups) * p.n_devices;
   n_keys_ = n_affinities_ + p.n_ops + (p.n_devices > 1 ? residences : 0);
   workers_.resize(options_.threads);
@@ -82,13 +65,9 @@ void Brkga::Encode(const Seed& seed, std::vector<float>* keys) const {
   }
   // Ranks keep the order whatever the range of the seed's priorities is.
   auto spread = [](const float* priority, int n, float* out) {
-    Workspace workspace;
-    workspace.op_at_rank.resize(n);
-    workspace.rank_of_op.resize(n);
-    workspace.sort_a.resize(n);
-    workspace.sort_b.resize(n);
-    RankByPriority(priority, n, &workspace);
-    for (int rank = 0; rank < n; ++rank) out[workspace.op_at_rank[rank]] = 1.0f - (rank + 1.0f) / (n + 1.0f);
+    std::vector<uint64_t> a(n), b(n);
+    const uint64_t* sorted = SortByPriority(priority, n, a.data(), b.data());
+    for (int rank = 0; rank < n; ++rank) out[sorted[rank] & 0xffffffffu] = 1.0f - (rank + 1.0f) / (n + 1.0f);
   };
   spread(seed.priority.data(), p.n_ops, keys->data() + n_affinities_);
   if (n_affinities_ > 0 && !seed.transfer_priority.empty()) {
@@ -119,13 +98,7 @@ Candidate Brkga::MakeCandidate(const std::vector<float>& keys, const std::vector
 void Brkga::Score(Individual* individual, Worker* worker) const {
   Decode(individual->keys, &worker->device);
   simulator_.Evaluate(MakeCandidate(individual->keys, worker->device), &worker->workspace, &worker->evaluation);
-  const Evaluation& e = worker->evaluation;
-  const int64_t peak = *std::max_element(e.peak.begin(), e.peak.end());
-  if (options_.objective == Objective::kRuntime) {
-    individual->fitness = {e.excess, 0, e.makespan, peak};
-  } else {
-    individual->fitness = {e.excess, std::max<int64_t>(0, e.makespan - options_.makespan_limit), peak, e.makespan};
-  }
+  individual->fitness = MakeFitness(worker->evaluation, options_.objective, options_.makespan_limit);
 }
 
 void Brkga::Fill(int index, Individual* individual) const {
@@ -148,13 +121,21 @@ void Brkga::Breed(int index, Individual* individual) const {
   const float* elite = population_[random.Below(options_.elites)].keys.data();
   const float* other =
       population_[options_.elites + random.Below(static_cast<int>(population_.size()) - options_.elites)].keys.data();
-  float* child = individual->keys.data();
+  float* __restrict child = individual->keys.data();
   const uint32_t threshold = static_cast<uint32_t>(options_.rho * 65536.0);
-  for (size_t i = 0; i < n_keys_; i += 4) {
-    const uint64_t bits = random.Next();
-    const size_t end = std::min(i + 4, n_keys_);
-    for (size_t j = i; j < end; ++j) child[j] = (bits >> (16 * (j - i)) & 0xffff) < threshold ? elite[j] : other[j];
+  // 16 bits of randomness decide over a key. Whole blocks are written so that the compiler turns them into vector instructions.
+  constexpr size_t kBlock = 16;
+  uint64_t bits[kBlock / 4] = {};
+  uint16_t draws[kBlock];
+  size_t i = 0;
+  for (; i < n_keys_; i += kBlock) {
+    const size_t count = std::min(kBlock, n_keys_ - i);
+    for (size_t j = 0; j < count; j += 4) bits[j / 4] = random.Next();
+    std::memcpy(draws, bits, sizeof(bits));
+    if (count < kBlock) break;
+    for (size_t j = 0; j < kBlock; ++j) child[i + j] = draws[j] < threshold ? elite[i + j] : other[i + j];
   }
+  for (size_t j = 0; i + j < n_keys_; ++j) child[i + j] = draws[j] < threshold ? elite[i + j] : other[i + j];
 }
 
 void Brkga::Generation(int64_t budget) {

@@ -9,11 +9,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "objective.h"
 #include "simulator.h"
 
 namespace tf_regal {
-
-enum class Objective { kRuntime, kPeakMemory };
 
 struct BrkgaOptions {
   Objective objective = Objective::kRuntime;
@@ -26,15 +25,14 @@ struct BrkgaOptions {
   int threads = 1;
 };
 
-// Smaller is better, compared from left to right: bytes above capacity, ns above the makespan limit, the objective, and
-// the other objective as tie-break.
-using Fitness = std::array<int64_t, 4>;
-
 struct Seed {
   std::vector<int32_t> device;           // [n_ops]
   std::vector<float> priority;           // [n_ops]
   std::vector<float> transfer_priority;  // [n_tensors, n_devices], or empty
 };
+
+// Throws std::invalid_argument where a seed does not fit the problem.
+void CheckSeed(const Simulator& simulator, const Seed& seed);
 
 struct Solution {
   std::vector<int32_t> device;

@@ -213,6 +213,8 @@ int64_t Problem::TransferTime(int tensor, int src, int dst) const {
 int64_t Problem::LargestWorkingSet() const {
   int64_t largest = 0;
   std::vector<std::pair<int32_t, int64_t>> roots;  // (root tensor, bytes that it holds at least)
+  std::vector<int64_t> group_persistent(n_groups, 0);
+  for (int o = 0; o < n_ops; ++o) group_persistent[group[o]] += persistent[o];
   for (int o = 0; o < n_ops; ++o) {
     roots.clear();
     for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) {
@@ -239,6 +241,8 @@ int64_t Problem::LargestWorkingSet() const {
       const size_t at = static_cast<size_t>(o) * n_devices + p;
       if (duration[at] >= 0) least_scratch = std::min(least_scratch, scratch[at]);
     }
+    // Besides, what its group holds is on the op's device; with one device all persistent memory is, and is added by the caller.
+    if (n_devices > 1) total += group_persistent[group[o]];
     largest = std::max(largest, total + least_scratch);
   }
   return largest;

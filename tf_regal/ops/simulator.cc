@@ -2,31 +2,47 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
+#include <limits>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 
 namespace tf_regal {
 namespace {
 
-enum EventKind : uint8_t { kOpEnd, kTransferEnd, kSignal };
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr size_t kMaxLinkClasses = 4;  // more tables than this would push everything else out of the caches
 
-// Larger floats get smaller keys, so that sorting keys upwards sorts priorities downwards.
-inline uint32_t DescendingKey(float value) {
-  uint32_t bits;
-  value += 0.0f;  // −0 becomes +0: they are equal priorities
-  std::memcpy(&bits, &value, sizeof(bits));
-  const uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  return ~ascending;
+uint64_t Bit(int i) { return uint64_t{1} << i; }
+
+template <typename T>
+void PushHeap(std::vector<T>* heap, const T& item) {
+  heap->push_back(item);
+  std::push_heap(heap->begin(), heap->end(), std::greater<T>());
 }
 
-// One evaluation. kMultiple: more than one device; kTimeline: the timeline is recorded.
-template <bool kMultiple, bool kTimeline>
+template <typename T>
+T PopHeap(std::vector<T>* heap) {
+  std::pop_heap(heap->begin(), heap->end(), std::greater<T>());
+  const T item = heap->back();
+  heap->pop_back();
+  return item;
+}
+
+}  // namespace
+
+// One evaluation. kDevices: 1, 2, or 0 for any number; kUsual: ready ops by priority, transfers beside compute; kTimeline: the
+// timeline is recorded.
+template <int kDevices, bool kUsual, bool kTimeline>
 class Run {
  public:
-  Run(const Problem& problem, const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline)
-      : p_(problem), c_(candidate), w_(*workspace), r_(*result), tl_(timeline), d_(problem.n_devices) {}
+  Run(const Simulator& simulator, const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline)
+      : s_(simulator), p_(simulator.problem_), c_(candidate), w_(*workspace), r_(*result), tl_(timeline),
+        n_devices_(p_.n_devices), ops_(w_.ops.data()), residences_(w_.residences.data()), next_(w_.next.data()),
+        records_(s_.ops_.data()), tensors_(s_.tensors_.data()), consumers_(p_.consumers.idx.data()), duration_(p_.duration.data()),
+        lanes_(p_.lanes.data()), running_(w_.running.data()), memory_(w_.memory.data()), peak_(w_.peak.data()) {}
 
   void Go() {
     Begin();
@@ -34,81 +50,131 @@ class Run {
       HandleBatch();
       if (kMultiple) {
         StartTransfers();
-        if (!w_.events.empty() && w_.events.front().time == now_) continue;
+        if (NextEvent() == now_) continue;
       }
       StartOps();
-      if (w_.events.empty()) break;
-      now_ = w_.events.front().time;
+      const int64_t next = NextEvent();
+      if (next == kNever) break;
+      now_ = next;
     }
     r_.makespan = now_;
     r_.excess = 0;
-    for (int q = 0; q < d_; ++q) r_.excess += std::max<int64_t>(0, r_.peak[q] - p_.capacity[q]);
+    for (int q = 0; q < d(); ++q) r_.excess += std::max<int64_t>(0, peak_[q] - p_.capacity[q]);
+    r_.peak.assign(w_.peak.begin(), w_.peak.end());
   }
 
  private:
-  using Event = Workspace::Event;
+  static constexpr bool kMultiple = kDevices != 1;
+  using Ending = Workspace::Ending;
+  using Residence = Workspace::Residence;
 
-  int DeviceOf(int op) const { return kMultiple ? c_.device[op] : 0; }
-  int Residence(int tensor, int device) const { return kMultiple ? tensor * d_ + device : tensor; }
+  constexpr int d() const { return kDevices ? kDevices : n_devices_; }
+  bool blocking() const { return !kUsual && p_.blocking_transfers; }
+  bool by_priority() const { return kUsual || c_.discipline == Discipline::kPriority; }
+  int DeviceOf(int op) const { return kMultiple ? ops_[op].device : 0; }
+  int ResidenceOf(int tensor, int device) const { return kMultiple ? tensor * d() + device : tensor; }
+  int Link(int src, int dst) const { return src * d() + dst; }
 
   void Begin() {
-    if (c_.discipline == Discipline::kPriority) RankByPriority(c_.priority, p_.n_ops, &w_);
+    const int n = p_.n_ops;
     w_.arrivals = 0;
-    w_.pending.assign(p_.n_predecessors.begin(), p_.n_predecessors.end());
-    w_.events.clear();
     w_.became_ready.clear();
-    r_.peak.assign(d_, 0);
+    w_.signals.clear();
     r_.transfer_bytes = 0;
-    for (int q = 0; q < d_; ++q) {
-      w_.ready[q].Reset(p_.n_ops);
-      w_.running[q] = 0;
-      w_.memory[q] = 0;
+    startable_links_ = ready_devices_ = 0;
+    for (int q = 0; q < d(); ++q) {
+      w_.ready[q].Reset(n);
+      w_.endings[q].clear();
+      running_[q] = 0;
+      memory_[q] = 0;
       w_.link_waiting[q] = w_.link_busy[q] = 0;
       w_.blocked_by[q] = 0;
     }
-    for (int o = 0; o < p_.n_ops; ++o) w_.memory[DeviceOf(o)] += p_.persistent[o];
-    for (int q = 0; q < d_; ++q) r_.peak[q] = w_.memory[q];
+    std::fill(w_.next.begin(), w_.next.end(), kNever);
+    if (by_priority() && c_.order) {
+      for (int rank = 0; rank < n; ++rank) SetRank(c_.order[rank], rank);
+    } else if (by_priority()) {
+      const uint64_t* sorted = SortByPriority(c_.priority, n, w_.sort_a.data(), w_.sort_b.data());
+      for (int rank = 0; rank < n; ++rank) SetRank(static_cast<int>(sorted[rank] & 0xffffffffu), rank);
+    }
+    for (int o = 0; o < n; ++o) {
+      ops_[o].pending = records_[o].n_predecessors;
+      ops_[o].device = kMultiple ? c_.device[o] : 0;
+      memory_[DeviceOf(o)] += p_.persistent[o];
+    }
+    std::copy(w_.memory.begin(), w_.memory.end(), w_.peak.begin());
     if (kTimeline) {
-      tl_->start.assign(p_.n_ops, -1);
-      tl_->end.assign(p_.n_ops, -1);
+      tl_->start.assign(n, -1);
+      tl_->end.assign(n, -1);
       tl_->start_order.clear();
       tl_->transfers.clear();
       tl_->allocations.clear();
-      tl_->memory.assign(d_, {});
-      for (int q = 0; q < d_; ++q) tl_->memory[q].emplace_back(0, w_.memory[q]);
+      tl_->memory.assign(d(), {});
+      for (int q = 0; q < d(); ++q) tl_->memory[q].emplace_back(0, memory_[q]);
     }
-    for (int o = 0; o < p_.n_ops; ++o) {
-      if (w_.pending[o] == 0) BecomeReady(o);
-    }
+    for (int op : s_.sources_) BecomeReady(op);
     FlushArrivals();
   }
 
+  void SetRank(int op, int rank) {
+    w_.op_at_rank[rank] = op;
+    ops_[op].rank = rank;
+  }
+
+  int64_t NextEvent() const {
+    int64_t first = next_[0];
+    for (int i = 1; i < 2 * d() + 1; ++i) first = std::min(first, next_[i]);
+    return first;
+  }
+
+  // What the batch itself schedules for this very time (signals over links without latency) belongs to the next one: so signals first.
   void HandleBatch() {
-    // What the batch itself schedules for this very time (signals over links without latency) belongs to the next one.
-    w_.batch.clear();
-    while (!w_.events.empty() && w_.events.front().time == now_) {
-      w_.batch.push_back(w_.events.front());
-      std::pop_heap(w_.events.begin(), w_.events.end(), std::greater<Event>());
-      w_.events.pop_back();
+    if (kMultiple && next_[2 * d()] == now_) {
+      while (!w_.signals.empty() && w_.signals.front().time == now_) {
+        const Ending signal = PopHeap(&w_.signals);
+        ArriveSignal(signal.id, signal.device);
+      }
+      next_[2 * d()] = w_.signals.empty() ? kNever : w_.signals.front().time;
     }
-    for (const Event& event : w_.batch) {
-      switch (event.kind) {
-        case kOpEnd: EndOp(event.id); break;
-        case kTransferEnd: EndTransfer(event.id, event.src, event.dst); break;
-        default: ArriveSignal(event.id, event.dst); break;
+    for (int q = 0; q < d(); ++q) {
+      if (next_[q] == now_) EndOps(q);
+    }
+    if (kMultiple) {
+      for (int src = 0; src < d(); ++src) {
+        if (next_[d() + src] == now_) EndTransfers(src);
       }
     }
     FlushArrivals();
   }
 
-  void Push(int64_t time, EventKind kind, int id, int src, int dst) {
-    w_.events.push_back({time, static_cast<uint32_t>(id), kind, static_cast<uint8_t>(src), static_cast<uint8_t>(dst)});
-    std::push_heap(w_.events.begin(), w_.events.end(), std::greater<Event>());
+  void EndOps(int device) {
+    if (lanes_[device] == 1) {
+      next_[device] = kNever;
+      EndOp(w_.only[device], device);
+      return;
+    }
+    auto& endings = w_.endings[device];
+    while (!endings.empty() && endings.front().time == now_) EndOp(PopHeap(&endings).id, device);
+    next_[device] = endings.empty() ? kNever : endings.front().time;
+  }
+
+  void EndTransfers(int src) {
+    int64_t next = kNever;
+    for (uint64_t rest = w_.link_busy[src]; rest != 0; rest &= rest - 1) {
+      const int dst = __builtin_ctzll(rest);
+      if (w_.link_end[Link(src, dst)] == now_) {
+        EndTransfer(w_.link_tensor[Link(src, dst)], src, dst);
+      } else {
+        next = std::min(next, w_.link_end[Link(src, dst)]);
+      }
+    }
+    next_[d() + src] = next;
   }
 
   void BecomeReady(int op) {
-    if (c_.discipline == Discipline::kPriority) {
-      w_.ready[DeviceOf(op)].Insert(w_.rank_of_op[op]);
+    if (by_priority()) {
+      w_.ready[DeviceOf(op)].Insert(ops_[op].rank);
+      ready_devices_ |= Bit(DeviceOf(op));
     } else {
       w_.became_ready.push_back(op);
     }
@@ -116,306 +182,335 @@ class Run {
 
   // Fifo and lifo: the order of arrival is the rank. Within a batch it is the op's index, whatever the order of the batch.
   void FlushArrivals() {
-    if (w_.became_ready.empty()) return;
+    if (by_priority()) return;
     std::sort(w_.became_ready.begin(), w_.became_ready.end());
     for (int op : w_.became_ready) {
       const int rank = c_.discipline == Discipline::kFifo ? w_.arrivals : p_.n_ops - 1 - w_.arrivals;
       ++w_.arrivals;
       w_.op_at_rank[rank] = op;
       w_.ready[DeviceOf(op)].Insert(rank);
+      ready_devices_ |= Bit(DeviceOf(op));
     }
     w_.became_ready.clear();
   }
 
   void Release(int op) {
-    if (--w_.pending[op] == 0) BecomeReady(op);
+    if (--ops_[op].pending == 0) BecomeReady(op);
   }
 
   void Allocate(int device, int64_t buffer, int64_t bytes) {
-    w_.memory[device] += bytes;
-    r_.peak[device] = std::max(r_.peak[device], w_.memory[device]);
+    memory_[device] += bytes;
+    peak_[device] = std::max(peak_[device], memory_[device]);
     Record(device, buffer, bytes);
   }
 
   void Free(int device, int64_t buffer, int64_t bytes) {
-    w_.memory[device] -= bytes;
+    memory_[device] -= bytes;
     Record(device, buffer, -bytes);
   }
 
   void Record(int device, int64_t buffer, int64_t bytes) {
     if (!kTimeline) return;
-    tl_->memory[device].emplace_back(now_, w_.memory[device]);
+    tl_->memory[device].emplace_back(now_, memory_[device]);
     if (bytes != 0) tl_->allocations.push_back({now_, device, buffer, bytes});
   }
 
-  int64_t ScratchBuffer(int op) const { return static_cast<int64_t>(p_.n_tensors) * d_ + op; }
+  int64_t ScratchBuffer(int op) const { return static_cast<int64_t>(p_.n_tensors) * d() + op; }
 
-  void EndUse(int tensor, int device) {
-    const int buffer = w_.buffer[Residence(tensor, device)];
-    if (buffer >= 0 && --w_.uses[buffer] == 0) Free(device, buffer, w_.allocated[buffer]);
-  }
-
-  void NewBuffer(int residence, int device, int64_t bytes, int uses) {
-    w_.buffer[residence] = residence;
-    w_.uses[residence] = uses;
-    w_.allocated[residence] = bytes;
-    Allocate(device, residence, bytes);
+  // `more` uses begin and one ends; the buffer is freed where none is left.
+  void EndUse(int tensor, int device, int more = 0) {
+    const int buffer = residences_[ResidenceOf(tensor, device)].buffer;
+    if (buffer < 0) return;
+    Residence& x = residences_[buffer];
+    x.uses += more - 1;
+    if (x.uses == 0) Free(device, buffer, x.bytes);
   }
 
   void StartOp(int op, int device) {
-    const size_t at = static_cast<size_t>(op) * d_ + device;
-    for (const int32_t* t = p_.outputs.begin(op); t != p_.outputs.end(op); ++t) PlaceOutput(*t, device);
-    if (p_.scratch[at] != 0) Allocate(device, ScratchBuffer(op), p_.scratch[at]);
-    ++w_.running[device];
-    Push(now_ + p_.duration[at], kOpEnd, op, device, device);
+    const OpRecord& record = records_[op];
+    const size_t at = static_cast<size_t>(op) * d() + device;
+    for (int i = record.outputs_begin; i < record.outputs_end; ++i) PlaceOutput(p_.outputs.idx[i], device);
+    if (record.has_scratch && p_.scratch[at] != 0) Allocate(device, ScratchBuffer(op), p_.scratch[at]);
+    ++running_[device];
+    const int64_t end = now_ + duration_[at];
+    if (lanes_[device] == 1) {
+      w_.only[device] = op;
+      next_[device] = end;
+    } else {
+      PushHeap(&w_.endings[device], Ending{end, op, device});
+      next_[device] = std::min(next_[device], end);
+    }
     if (kTimeline) {
       tl_->start[op] = now_;
-      tl_->end[op] = now_ + p_.duration[at];
+      tl_->end[op] = end;
       tl_->start_order.push_back(op);
     }
   }
 
+  // While the op runs its outputs have one use each, the op's own: the consumers' are added when it ends. Nothing looks at the
+  // difference before, since no consumer has started.
   void PlaceOutput(int tensor, int device) {
-    int uses = 1 + (p_.lifetime[tensor] == kLifetimeOutput ? 1 : 0);
-    if (kMultiple) {
-      uint64_t others = 0;
-      for (const int32_t* o = p_.consumers.begin(tensor); o != p_.consumers.end(tensor); ++o) {
-        const int q = c_.device[*o];
-        if (q == device) {
-          ++uses;
-        } else {
-          others |= uint64_t{1} << q;
-        }
-      }
-      w_.destinations[tensor] = others;
-      uses += __builtin_popcountll(others);
-    } else {
-      uses += p_.consumers.size(tensor);
-    }
-    const int residence = Residence(tensor, device);
-    if (p_.lifetime[tensor] == kLifetimePersistent) {
-      w_.buffer[residence] = -1;
-      return;
-    }
-    if (p_.view[tensor] >= 0) {
-      const int buffer = w_.buffer[Residence(p_.view[tensor], device)];
-      w_.buffer[residence] = buffer;
-      if (buffer >= 0) w_.uses[buffer] += uses;
-      return;
-    }
-    for (const int32_t* r = p_.reuse.begin(tensor); r != p_.reuse.end(tensor); ++r) {
-      const int buffer = w_.buffer[Residence(*r, device)];
-      if (buffer >= 0 && w_.uses[buffer] == 1 && w_.allocated[buffer] == p_.size[tensor]) {
-        w_.buffer[residence] = buffer;
-        w_.uses[buffer] += uses;
-        return;
-      }
-    }
-    NewBuffer(residence, device, p_.size[tensor], uses);
+    const TensorRecord& record = tensors_[tensor];
+    const int residence = ResidenceOf(tensor, device);
+    Residence& x = residences_[residence];
+    if (!record.plain && ShareBuffer(tensor, device, &x)) return;
+    x = {residence, 1, record.size};
+    Allocate(device, residence, record.size);
   }
 
-  void EndOp(int op) {
-    const int device = DeviceOf(op);
-    --w_.running[device];
-    const int64_t scratch = p_.scratch[static_cast<size_t>(op) * d_ + device];
-    if (scratch != 0) Free(device, ScratchBuffer(op), scratch);
-    for (const int32_t* t = p_.outputs.begin(op); t != p_.outputs.end(op); ++t) {
-      for (const int32_t* o = p_.consumers.begin(*t); o != p_.consumers.end(*t); ++o) {
-        if (!kMultiple || c_.device[*o] == device) Release(*o);
-      }
-      if (kMultiple) {
-        for (uint64_t rest = w_.destinations[*t]; rest != 0; rest &= rest - 1) QueueTransfer(*t, device, __builtin_ctzll(rest));
-      }
-      EndUse(*t, device);
+  bool ShareBuffer(int tensor, int device, Residence* x) {
+    if (p_.lifetime[tensor] == kLifetimePersistent) {
+      x->buffer = -1;
+      return true;
     }
-    for (const int32_t* t = p_.inputs.begin(op); t != p_.inputs.end(op); ++t) EndUse(*t, device);
+    if (p_.view[tensor] >= 0) {
+      x->buffer = residences_[ResidenceOf(p_.view[tensor], device)].buffer;
+      if (x->buffer >= 0) ++residences_[x->buffer].uses;
+      return true;
+    }
+    for (const int32_t* r = p_.reuse.begin(tensor); r != p_.reuse.end(tensor); ++r) {
+      const int buffer = residences_[ResidenceOf(*r, device)].buffer;
+      if (buffer >= 0 && residences_[buffer].uses == 1 && residences_[buffer].bytes == p_.size[tensor]) {
+        x->buffer = buffer;
+        ++residences_[buffer].uses;
+        return true;
+      }
+    }
+    return false;
+  }
+
+  void EndOp(int op, int device) {
+    const OpRecord& record = records_[op];
+    --running_[device];
+    ready_devices_ |= Bit(device);
+    if (record.has_scratch) {
+      const int64_t scratch = p_.scratch[static_cast<size_t>(op) * d() + device];
+      if (scratch != 0) Free(device, ScratchBuffer(op), scratch);
+    }
+    for (int i = record.outputs_begin; i < record.outputs_end; ++i) EndOutput(p_.outputs.idx[i], device);
+    for (int i = record.inputs_begin; i < record.inputs_end; ++i) EndUse(p_.inputs.idx[i], device);
+    if (record.control_begin != record.control_end) SendSignals(op, device);
+  }
+
+  // Releases the consumers that are here, queues the transfers to the others, and counts both as uses.
+  void EndOutput(int tensor, int device) {
+    const TensorRecord& record = tensors_[tensor];
+    int uses = record.output ? 1 : 0;
+    if (!kMultiple) {
+      uses += record.consumers_end - record.consumers_begin;
+      for (int i = record.consumers_begin; i < record.consumers_end; ++i) Release(consumers_[i]);
+    } else {
+      uint64_t others = 0;
+      for (int i = record.consumers_begin; i < record.consumers_end; ++i) {
+        const int consumer = consumers_[i], q = ops_[consumer].device;
+        if (q == device) {
+          ++uses;
+          Release(consumer);
+          continue;
+        }
+        Residence& there = residences_[ResidenceOf(tensor, q)];
+        if (others & Bit(q)) {
+          ++there.uses;
+          there.bytes = std::min<int64_t>(there.bytes, ops_[consumer].rank);
+        } else {
+          others |= Bit(q);
+          there.uses = 1;
+          there.bytes = ops_[consumer].rank;
+          ++uses;
+        }
+      }
+      for (; others != 0; others &= others - 1) QueueTransfer(tensor, device, __builtin_ctzll(others));
+    }
+    EndUse(tensor, device, uses);
+  }
+
+  void SendSignals(int op, int device) {
     uint64_t signals = 0;
     for (const int32_t* o = p_.control_successors.begin(op); o != p_.control_successors.end(op); ++o) {
       const int q = DeviceOf(*o);
       if (q == device) {
         Release(*o);
       } else {
-        signals |= uint64_t{1} << q;
+        signals |= Bit(q);
       }
     }
     for (; signals != 0; signals &= signals - 1) {
       const int q = __builtin_ctzll(signals);
-      Push(now_ + p_.latency[static_cast<size_t>(device) * d_ + q], kSignal, op, device, q);
+      const int64_t time = now_ + p_.latency[Link(device, q)];
+      PushHeap(&w_.signals, Ending{time, op, q});
+      next_[2 * d()] = std::min(next_[2 * d()], time);
     }
   }
 
   void ArriveSignal(int op, int device) {
     for (const int32_t* o = p_.control_successors.begin(op); o != p_.control_successors.end(op); ++o) {
-      if (c_.device[*o] == device) Release(*o);
+      if (ops_[*o].device == device) Release(*o);
     }
   }
 
   void QueueTransfer(int tensor, int src, int dst) {
-    const float priority = c_.transfer_priority ? c_.transfer_priority[static_cast<size_t>(tensor) * d_ + dst] : 0.0f;
-    auto& queue = w_.link_queue[static_cast<size_t>(src) * d_ + dst];
-    queue.push_back(uint64_t{DescendingKey(priority)} << 32 | static_cast<uint32_t>(tensor));
-    std::push_heap(queue.begin(), queue.end(), std::greater<uint64_t>());
-    w_.link_waiting[src] |= uint64_t{1} << dst;
-    if (p_.blocking_transfers) {
+    uint32_t key = 0;
+    if (c_.transfers_by_consumer) {
+      key = static_cast<uint32_t>(residences_[ResidenceOf(tensor, dst)].bytes);
+    } else if (c_.transfer_priority) {
+      key = DescendingKey(c_.transfer_priority[ResidenceOf(tensor, dst)]);
+    }
+    PushHeap(&w_.link_queue[Link(src, dst)], uint64_t{key} << 32 | static_cast<uint32_t>(tensor));
+    w_.link_waiting[src] |= Bit(dst);
+    startable_links_ |= Bit(src);
+    if (blocking()) {
       ++w_.blocked_by[src];
       ++w_.blocked_by[dst];
     }
   }
 
   void StartTransfers() {
-    for (int src = 0; src < d_; ++src) {
+    for (uint64_t sources = startable_links_; sources != 0; sources &= sources - 1) {
+      const int src = __builtin_ctzll(sources);
       for (uint64_t rest = w_.link_waiting[src] & ~w_.link_busy[src]; rest != 0; rest &= rest - 1) {
         const int dst = __builtin_ctzll(rest);
-        if (p_.blocking_transfers) {
-          if (w_.running[src] >= p_.lanes[src] || w_.running[dst] >= p_.lanes[dst]) continue;
-          ++w_.running[src];
-          ++w_.running[dst];
+        if (blocking()) {
+          if (running_[src] >= lanes_[src] || running_[dst] >= lanes_[dst]) continue;
+          ++running_[src];
+          ++running_[dst];
           --w_.blocked_by[src];
           --w_.blocked_by[dst];
         }
         StartTransfer(src, dst);
       }
     }
+    if (!blocking()) startable_links_ = 0;  // else a lane that becomes free may let a waiting one start
   }
 
   void StartTransfer(int src, int dst) {
-    auto& queue = w_.link_queue[static_cast<size_t>(src) * d_ + dst];
-    const int tensor = static_cast<int>(queue.front() & 0xffffffffu);
-    std::pop_heap(queue.begin(), queue.end(), std::greater<uint64_t>());
-    queue.pop_back();
-    if (queue.empty()) w_.link_waiting[src] &= ~(uint64_t{1} << dst);
-    w_.link_busy[src] |= uint64_t{1} << dst;
-    int uses = 0;
-    for (const int32_t* o = p_.consumers.begin(tensor); o != p_.consumers.end(tensor); ++o) uses += c_.device[*o] == dst;
-    NewBuffer(Residence(tensor, dst), dst, p_.size[tensor], uses);
-    r_.transfer_bytes += p_.size[tensor];
-    const int64_t end = now_ + p_.TransferTime(tensor, src, dst);
-    Push(end, kTransferEnd, tensor, src, dst);
-    if (kTimeline) tl_->transfers.push_back({tensor, src, dst, now_, end});
+    const int link = Link(src, dst);
+    const int tensor = static_cast<int>(PopHeap(&w_.link_queue[link]) & 0xffffffffu);
+    if (w_.link_queue[link].empty()) w_.link_waiting[src] &= ~Bit(dst);
+    w_.link_busy[src] |= Bit(dst);
+    const int residence = ResidenceOf(tensor, dst);
+    const int64_t size = tensors_[tensor].size;
+    residences_[residence].buffer = residence;
+    residences_[residence].bytes = size;
+    Allocate(dst, residence, size);
+    r_.transfer_bytes += size;
+    const int64_t time = s_.transfer_time_.empty() ? p_.TransferTime(tensor, src, dst)
+                                                   : s_.transfer_time_[static_cast<size_t>(s_.link_class_[link]) * p_.n_tensors + tensor];
+    w_.link_tensor[link] = tensor;
+    w_.link_end[link] = now_ + time;
+    next_[d() + src] = std::min(next_[d() + src], now_ + time);
+    if (kTimeline) tl_->transfers.push_back({tensor, src, dst, now_, now_ + time});
   }
 
   void EndTransfer(int tensor, int src, int dst) {
-    w_.link_busy[src] &= ~(uint64_t{1} << dst);
-    if (p_.blocking_transfers) {
-      --w_.running[src];
-      --w_.running[dst];
+    w_.link_busy[src] &= ~Bit(dst);
+    startable_links_ |= Bit(src);
+    if (blocking()) {
+      --running_[src];
+      --running_[dst];
     }
     EndUse(tensor, src);
-    for (const int32_t* o = p_.consumers.begin(tensor); o != p_.consumers.end(tensor); ++o) {
-      if (c_.device[*o] == dst) Release(*o);
+    const TensorRecord& record = tensors_[tensor];
+    for (int i = record.consumers_begin; i < record.consumers_end; ++i) {
+      const int consumer = consumers_[i];
+      if (ops_[consumer].device == dst) Release(consumer);
     }
   }
 
   void StartOps() {
-    for (int q = 0; q < d_; ++q) {
-      if (p_.blocking_transfers && w_.blocked_by[q] != 0) continue;
-      while (w_.running[q] < p_.lanes[q] && !w_.ready[q].empty()) StartOp(w_.op_at_rank[w_.ready[q].PopFirst()], q);
+    if (blocking()) {
+      for (int q = 0; q < d(); ++q) {
+        if (w_.blocked_by[q] == 0) StartOps(q);
+      }
+      return;
+    }
+    for (uint64_t devices = ready_devices_; devices != 0; devices &= devices - 1) StartOps(__builtin_ctzll(devices));
+    ready_devices_ = 0;
+  }
+
+  void StartOps(int device) {
+    while (running_[device] < lanes_[device] && !w_.ready[device].empty()) {
+      StartOp(w_.op_at_rank[w_.ready[device].PopFirst()], device);
     }
   }
 
+  const Simulator& s_;
   const Problem& p_;
   const Candidate& c_;
   Workspace& w_;
   Evaluation& r_;
   Timeline* tl_;
-  const int d_;
+  const int n_devices_;
+  // The arrays of the hottest loops, so that no store makes the compiler load their addresses again.
+  Workspace::OpState* const ops_;
+  Residence* const residences_;
+  int64_t* const next_;
+  const OpRecord* const records_;
+  const TensorRecord* const tensors_;
+  const int32_t* const consumers_;
+  const int64_t* const duration_;
+  const int32_t* const lanes_;
+  int32_t* const running_;
+  int64_t* const memory_;
+  int64_t* const peak_;
   int64_t now_ = 0;
+  uint64_t startable_links_ = 0;  // sources where a transfer was queued or a line became free
+  uint64_t ready_devices_ = 0;    // devices where an op became ready or a lane free
 };
+
+namespace {
 
 void Prepare(const Problem& p, Workspace* w) {
   const size_t n = p.n_ops, residences = static_cast<size_t>(p.n_tensors) * p.n_devices, d = p.n_devices;
-  if (w->op_at_rank.size() == n && w->buffer.size() == residences && w->ready.size() == d &&
-      w->destinations.size() == static_cast<size_t>(p.n_tensors)) {
-    return;
-  }
+  if (w->ops.size() == n && w->residences.size() == residences && w->ready.size() == d) return;
+  w->ops.resize(n);
   w->op_at_rank.resize(n);
-  w->rank_of_op.resize(n);
   w->sort_a.resize(n);
   w->sort_b.resize(n);
-  w->buffer.resize(residences);
-  w->uses.resize(residences);
-  w->allocated.resize(residences);
-  w->destinations.resize(p.n_tensors);
+  w->residences.resize(residences);
   w->ready.resize(d);
   w->running.resize(d);
   w->memory.resize(d);
+  w->peak.resize(d);
   w->link_queue.resize(d * d);
   w->link_waiting.resize(d);
   w->link_busy.resize(d);
+  w->link_end.resize(d * d);
+  w->link_tensor.resize(d * d);
   w->blocked_by.resize(d);
+  w->next.resize(2 * d + 1);
+  w->only.resize(d);
+  w->endings.resize(d);
 }
 
 }  // namespace
 
-void RankSet::Reset(int n) {
-  levels_ = 0;
-  int total = 0;
-  for (int width = n; levels_ == 0 || width > 1;) {
-    width = (width + 63) / 64;
-    level_begin_[levels_++] = total;
-    total += width;
+Simulator::Simulator(Problem problem) : problem_(std::move(problem)) {
+  problem_.Finish();
+  const Problem& p = problem_;
+  ops_.resize(p.n_ops);
+  for (int o = 0; o < p.n_ops; ++o) {
+    const int64_t* scratch = p.scratch.data() + static_cast<size_t>(o) * p.n_devices;
+    ops_[o] = {p.outputs.ptr[o], p.outputs.ptr[o + 1], p.inputs.ptr[o], p.inputs.ptr[o + 1], p.control_successors.ptr[o],
+               p.control_successors.ptr[o + 1], p.n_predecessors[o],
+               std::any_of(scratch, scratch + p.n_devices, [](int64_t bytes) { return bytes != 0; })};
+    if (p.n_predecessors[o] == 0) sources_.push_back(o);
   }
-  words_.assign(std::max(total, 1), 0);
-  count_ = 0;
-}
-
-void RankSet::Insert(int rank) {
-  ++count_;
-  for (int level = 0; level < levels_; ++level) {
-    uint64_t& word = words_[level_begin_[level] + (rank >> 6)];
-    const bool was_empty = word == 0;
-    word |= uint64_t{1} << (rank & 63);
-    if (!was_empty) return;
-    rank >>= 6;
+  tensors_.resize(p.n_tensors);
+  for (int t = 0; t < p.n_tensors; ++t) {
+    const bool plain = p.lifetime[t] != kLifetimePersistent && p.view[t] < 0 && p.reuse.size(t) == 0;
+    tensors_[t] = {p.consumers.ptr[t], p.consumers.ptr[t + 1], p.size[t], plain, p.lifetime[t] == kLifetimeOutput};
   }
-}
-
-int RankSet::PopFirst() {
-  --count_;
-  int rank = 0;
-  for (int level = levels_ - 1; level >= 0; --level) {
-    rank = rank << 6 | __builtin_ctzll(words_[level_begin_[level] + rank]);
+  std::map<std::pair<int64_t, double>, int32_t> classes;
+  for (int link = 0; link < p.n_devices * p.n_devices; ++link) {
+    const bool to_itself = link % (p.n_devices + 1) == 0;
+    link_class_.push_back(to_itself ? -1 : classes.emplace(std::pair(p.latency[link], p.ns_per_byte[link]), classes.size()).first->second);
   }
-  int position = rank;
-  for (int level = 0; level < levels_; ++level) {
-    uint64_t& word = words_[level_begin_[level] + (position >> 6)];
-    word &= ~(uint64_t{1} << (position & 63));
-    if (word != 0) break;
-    position >>= 6;
-  }
-  return rank;
-}
-
-void RankByPriority(const float* priority, int n, Workspace* workspace) {
-  // Radix sort, 11 bits a pass; the index in the low half keeps ties in rising order.
-  constexpr int kBits = 11, kBuckets = 1 << kBits;
-  uint64_t* from = workspace->sort_a.data();
-  uint64_t* to = workspace->sort_b.data();
-  uint32_t counts[3][kBuckets] = {};
-  for (int i = 0; i < n; ++i) {
-    const uint32_t key = DescendingKey(priority[i]);
-    from[i] = uint64_t{key} << 32 | static_cast<uint32_t>(i);
-    ++counts[0][key & (kBuckets - 1)];
-    ++counts[1][key >> kBits & (kBuckets - 1)];
-    ++counts[2][key >> (2 * kBits)];
-  }
-  for (int pass = 0; pass < 3; ++pass) {
-    const int shift = 32 + pass * kBits;
-    uint32_t* count = counts[pass];
-    if (n > 0 && count[(from[0] >> shift) & (kBuckets - 1)] == static_cast<uint32_t>(n)) continue;  // all in one bucket
-    uint32_t sum = 0;
-    for (int b = 0; b < kBuckets; ++b) {
-      const uint32_t size = count[b];
-      count[b] = sum;
-      sum += size;
-    }
-    for (int i = 0; i < n; ++i) to[count[(from[i] >> shift) & (kBuckets - 1)]++] = from[i];
-    std::swap(from, to);
-  }
-  for (int i = 0; i < n; ++i) {
-    const int op = static_cast<int>(from[i] & 0xffffffffu);
-    workspace->op_at_rank[i] = op;
-    workspace->rank_of_op[op] = i;
+  if (classes.size() > kMaxLinkClasses) return;
+  transfer_time_.resize(classes.size() * p.n_tensors);
+  for (int link = 0; link < p.n_devices * p.n_devices; ++link) {
+    if (link_class_[link] < 0) continue;
+    int64_t* row = transfer_time_.data() + static_cast<size_t>(link_class_[link]) * p.n_tensors;
+    for (int t = 0; t < p.n_tensors; ++t) row[t] = p.TransferTime(t, link / p.n_devices, link % p.n_devices);
   }
 }
 
@@ -448,16 +543,21 @@ void Simulator::CheckCandidate(const Candidate& c) const {
 
 void Simulator::Evaluate(const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline) const {
   Prepare(problem_, workspace);
-  if (problem_.n_devices == 1) {
+  const bool usual = candidate.discipline == Discipline::kPriority && !problem_.blocking_transfers;
+  auto run = [&](auto devices) {
+    constexpr int kDevices = decltype(devices)::value;
     if (timeline) {
-      Run<false, true>(problem_, candidate, workspace, result, timeline).Go();
+      Run<kDevices, false, true>(*this, candidate, workspace, result, timeline).Go();
+    } else if (usual) {
+      Run<kDevices, true, false>(*this, candidate, workspace, result, timeline).Go();
     } else {
-      Run<false, false>(problem_, candidate, workspace, result, timeline).Go();
+      Run<kDevices, false, false>(*this, candidate, workspace, result, timeline).Go();
     }
-  } else if (timeline) {
-    Run<true, true>(problem_, candidate, workspace, result, timeline).Go();
-  } else {
-    Run<true, false>(problem_, candidate, workspace, result, timeline).Go();
+  };
+  switch (problem_.n_devices) {
+    case 1: run(std::integral_constant<int, 1>()); break;
+    case 2: run(std::integral_constant<int, 2>()); break;
+    default: run(std::integral_constant<int, 0>()); break;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "problem.h"
+#include "ranking.h"
 
 namespace tf_regal {
 
@@ -17,6 +18,8 @@ struct Candidate {
   const float* priority;           // [n_ops]; higher first
   const float* transfer_priority;  // [n_tensors, n_devices], or null: all equal
   Discipline discipline = Discipline::kPriority;
+  const int32_t* order = nullptr;    // [n_ops], or null; the ops by falling priority: in place of `priority`, and saves sorting
+  bool transfers_by_consumer = false;  // transfers in the priority of their first consumer there, in place of `transfer_priority`
 };
 
 struct Transfer {
@@ -42,52 +45,66 @@ struct Evaluation {
   std::vector<int64_t> peak;   // [n_devices], bytes
 };
 
-// A set of ranks 0 … n − 1 with constant-time insertion and removal of the smallest: a tree of 64-bit words.
-class RankSet {
- public:
-  void Reset(int n);
-  void Insert(int rank);
-  int PopFirst();  // the set may not be empty
-  bool empty() const { return count_ == 0; }
-
- private:
-  std::vector<uint64_t> words_;   // level after level, the leaves first
-  int level_begin_[6] = {};
-  int levels_ = 0;
-  int count_ = 0;
+// What the simulator keeps of a problem for speed: records that fit a cache line each, instead of one array per field.
+struct OpRecord {
+  int32_t outputs_begin, outputs_end;    // in Problem::outputs.idx
+  int32_t inputs_begin, inputs_end;      // in Problem::inputs.idx
+  int32_t control_begin, control_end;    // in Problem::control_successors.idx
+  int32_t n_predecessors;
+  bool has_scratch;
+};
+struct TensorRecord {
+  int32_t consumers_begin, consumers_end;  // in Problem::consumers.idx
+  int64_t size;
+  bool plain;   // no view, nothing to reuse, not persistent: always a buffer of its own
+  bool output;  // lives to the end
 };
 
 // Scratch space of one evaluation; one per thread, reused so that an evaluation allocates nothing.
 struct Workspace {
-  struct Event {
+  struct OpState {
+    int32_t pending;  // predecessors that are missing
+    int32_t rank;
+    int32_t device;
+  };
+  struct Residence {
+    int32_t buffer;  // residence whose record holds the buffer's uses and bytes; −1: persistent
+    int32_t uses;    // of the buffer; before a transfer to this residence: its consumers here
+    int64_t bytes;   // of the buffer; before a transfer to this residence: the best rank of its consumers here
+  };
+  struct Ending {  // an op that runs, or a signal under way
     int64_t time;
-    uint32_t id;     // op or tensor
-    uint8_t kind, src, dst;
-    bool operator>(const Event& other) const { return time > other.time; }
+    int32_t id, device;
+    bool operator>(const Ending& other) const { return time > other.time; }
   };
 
-  std::vector<int32_t> op_at_rank, rank_of_op;          // [n_ops]
+  std::vector<OpState> ops;                             // [n_ops]
+  std::vector<int32_t> op_at_rank;                      // [n_ops]
   std::vector<uint64_t> sort_a, sort_b;                 // [n_ops]
-  std::vector<int32_t> pending;                         // [n_ops] predecessors that are missing
-  std::vector<int32_t> buffer;                          // [n_tensors * n_devices] residence -> buffer, -1 persistent
-  std::vector<int32_t> uses;                            // [n_tensors * n_devices] by buffer
-  std::vector<int64_t> allocated;                       // [n_tensors * n_devices] by buffer
-  std::vector<uint64_t> destinations;                   // [n_tensors] mask of devices to transfer to
+  std::vector<Residence> residences;                    // [n_tensors * n_devices]
   std::vector<RankSet> ready;                           // [n_devices]
   std::vector<int32_t> running;                         // [n_devices] busy lanes
-  std::vector<int64_t> memory;                          // [n_devices]
+  std::vector<int64_t> memory, peak;                    // [n_devices]
   std::vector<std::vector<uint64_t>> link_queue;        // [n_devices * n_devices] heaps of (priority, tensor)
   std::vector<uint64_t> link_waiting, link_busy;        // [n_devices] by source: masks of destinations
+  std::vector<int64_t> link_end;                        // [n_devices * n_devices] end of the transfer on the line
+  std::vector<int32_t> link_tensor;                     // [n_devices * n_devices] the tensor on the line
   std::vector<int32_t> blocked_by;                      // [n_devices] queued transfers (blocking transfers only)
-  std::vector<Event> events;                            // heap
-  std::vector<Event> batch;                             // the events that are handled together
+  // Next event per device (the first op to end), per source (the first of its transfers to end), and of all signals.
+  std::vector<int64_t> next;                            // [2 * n_devices + 1]
+  std::vector<int32_t> only;                            // [n_devices] the op that runs, on a device with one lane
+  std::vector<std::vector<Ending>> endings;             // [n_devices] heaps of the ops that run, on devices with more lanes
+  std::vector<Ending> signals;                          // heap
   std::vector<int32_t> became_ready;                    // ops of one batch (fifo and lifo only)
   int arrivals = 0;                                     // ops that joined a queue so far (fifo and lifo only)
 };
 
+template <int kDevices, bool kUsual, bool kTimeline>
+class Run;
+
 class Simulator {
  public:
-  explicit Simulator(Problem problem) : problem_(std::move(problem)) { problem_.Finish(); }
+  explicit Simulator(Problem problem);  // throws std::invalid_argument where the problem is not valid
 
   const Problem& problem() const { return problem_; }
 
@@ -98,11 +115,16 @@ class Simulator {
   void CheckCandidate(const Candidate& candidate) const;
 
  private:
-  Problem problem_;
-};
+  template <int kDevices, bool kUsual, bool kTimeline>
+  friend class Run;
 
-// Ranks by descending priority, ties to the lower index: fills op_at_rank and rank_of_op of the workspace.
-void RankByPriority(const float* priority, int n, Workspace* workspace);
+  Problem problem_;
+  std::vector<int32_t> sources_;         // ops without predecessors
+  std::vector<OpRecord> ops_;
+  std::vector<TensorRecord> tensors_;
+  std::vector<int32_t> link_class_;      // [n_devices * n_devices] links with equal latency and bandwidth share a class
+  std::vector<int64_t> transfer_time_;   // [classes, n_tensors] ns; empty where there are too many classes
+};
 
 }  // namespace tf_regal
 

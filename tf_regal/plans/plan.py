@@ -132,17 +132,16 @@ class Plan:
         if data.get("schema") != SCHEMA:
             raise errors.PlanFileError(f"the plan has schema {data.get('schema')!r}; this version reads {SCHEMA}. Plan again.")
         try:
-            n = len(data["ops"])
             plan = cls(
-                ops=[str(x) for x in data["ops"]],
-                device=np.array(data["device"], np.int32),
-                start_order=[int(x) for x in data["start_order"]],
-                edges=np.array(data["edges"], np.int32).reshape(-1, 2),
-                start_ns=np.array(data["start_ns"], np.int64),
-                end_ns=np.array(data["end_ns"], np.int64),
-                transfers=[tuple(int(x) for x in row) for row in data["transfers"]],
-                memory=[[(int(t), int(b)) for t, b in steps] for steps in data["memory"]],
-                persistent_bytes=np.array(data["persistent_bytes"], np.int64),
+                ops=_texts("ops", data["ops"]),
+                device=_indices("device", data["device"]),
+                start_order=_whole("start_order", data["start_order"]).tolist(),
+                edges=_indices("edges", data["edges"], 2),
+                start_ns=_whole("start_ns", data["start_ns"]),
+                end_ns=_whole("end_ns", data["end_ns"]),
+                transfers=[tuple(row) for row in _whole("transfers", data["transfers"], 6).tolist()],
+                memory=[[tuple(step) for step in _whole("memory", steps, 2).tolist()] for steps in data["memory"]],
+                persistent_bytes=_whole("persistent_bytes", data["persistent_bytes"]),
                 predicted=Figures(**data["predicted"]),
                 default=Figures(**data["default"]),
                 bounds=Bounds(**data["bounds"]),
@@ -153,20 +152,12 @@ class Plan:
                 search=SearchInfo(**data["search"]),
                 pays=bool(data["pays"]),
                 feasible=bool(data["feasible"]),
-                notes=[str(x) for x in data["notes"]],
+                notes=_texts("notes", data["notes"]),
             )
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise errors.PlanFileError(f"the plan is damaged: {error!r}. Plan again.") from error
-        if not (len(plan.device) == len(plan.start_order) == len(plan.start_ns) == len(plan.end_ns) == len(plan.persistent_bytes) == n):
-            raise errors.PlanFileError("the plan is damaged: its columns have different lengths. Plan again.")
-        if n and (plan.device.min() < 0 or plan.device.max() >= plan.topology.n_devices or sorted(plan.start_order) != list(range(n))):
-            raise errors.PlanFileError("the plan is damaged: it names devices or ops that it does not have. Plan again.")
-        if plan.objective not in OBJECTIVES or len(set(plan.ops)) != n or len(plan.memory) != plan.topology.n_devices:
-            raise errors.PlanFileError("the plan is damaged: its objective, ops or memory curves do not fit. Plan again.")
-        if any(len(t) != 6 or not (0 <= t[0] < n and max(t[1:3]) < plan.topology.n_devices and min(t) >= 0) for t in plan.transfers):
-            raise errors.PlanFileError("the plan is damaged: a transfer names an op or device that it does not have. Plan again.")
-        if plan.edges.size and (plan.edges.min() < 0 or plan.edges.max() >= n):
-            raise errors.PlanFileError("the plan is damaged: an edge names an op that it does not have. Plan again.")
+            _check(plan)
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            text = str(error) if type(error) is ValueError else repr(error)
+            raise errors.PlanFileError(f"the plan is damaged: {text}. Plan again.") from error
         return plan
 
     def save(self, path):
@@ -178,6 +169,58 @@ class Plan:
         from tf_regal.plans import chrome_trace
 
         write_atomically(path, json.dumps(chrome_trace.events(self)))
+
+
+def _whole(name, values, columns=None):
+    """int64 [k] or [k, columns] from a list of whole numbers (ValueError otherwise: nothing is cut or rounded silently)."""
+    array = np.array(values)
+    if array.size == 0 and isinstance(values, list) and not any(values):
+        return np.empty((0,) if columns is None else (0, columns), np.int64)
+    if array.dtype != np.int64 or array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
+        raise ValueError(f"{name} must hold {'whole numbers' if columns is None else f'rows of {columns} whole numbers'}")
+    return array
+
+
+def _indices(name, values, columns=None):
+    array = _whole(name, values, columns)
+    if array.size and (array.min() < 0 or array.max() >= 1 << 31):
+        raise ValueError(f"{name}: it names devices or ops that it does not have")
+    return array.astype(np.int32)
+
+
+def _texts(name, values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError(f"{name} must be a list of texts")
+    return list(values)
+
+
+def _check(plan):
+    """ValueError where the parts of a plan that was read do not fit together."""
+    n, d = len(plan.ops), plan.topology.n_devices
+    if not (len(plan.device) == len(plan.start_order) == len(plan.start_ns) == len(plan.end_ns) == len(plan.persistent_bytes) == n):
+        raise ValueError("its columns have different lengths")
+    if n and (plan.device.min() < 0 or plan.device.max() >= d or sorted(plan.start_order) != list(range(n))):
+        raise ValueError("it names devices or ops that it does not have")
+    if plan.objective not in OBJECTIVES or len(set(plan.ops)) != n or len(plan.memory) != d:
+        raise ValueError("its objective, ops or memory curves do not fit")
+    if any(not (0 <= t[0] < n and max(t[1:3]) < d and min(t) >= 0) for t in plan.transfers):
+        raise ValueError("a transfer names an op or device that it does not have")
+    if plan.edges.size and (plan.edges.min() < 0 or plan.edges.max() >= n):
+        raise ValueError("an edge names an op that it does not have")
+    numbers = {f"bounds.{name}": getattr(plan.bounds, name) for name in ("makespan_s", "peak_bytes")}
+    for label, figures in (("predicted", plan.predicted), ("default", plan.default)):
+        numbers |= {f"{label}.{name}": getattr(figures, name) for name in ("makespan_s", "transfer_bytes")}
+        for name in ("peak_bytes", "allocator_bytes"):
+            by_device = getattr(figures, name)
+            if set(by_device) != set(plan.topology.names):
+                raise ValueError(f"{label}.{name} does not name the plan's devices")
+            numbers |= {f"{label}.{name}[{device!r}]": value for device, value in by_device.items()}
+    numbers |= {f"search.{name}": getattr(plan.search, name) for name in ("evaluations", "seconds", "seed")}
+    for name, value in numbers.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1 << 63:
+            raise ValueError(f"{name} is {value!r}; expected a number from 0 to 2^63")
+    if not isinstance(plan.search.method, str) or not isinstance(plan.search.policy, (str, type(None))):
+        raise ValueError("search.method and search.policy must be texts")
 
 
 def load_plan(path):
@@ -215,7 +258,7 @@ def read_checked_json(path):
             outer = json.load(file)
     except FileNotFoundError as error:
         raise errors.PlanFileError(f"path={os.fspath(path)!r}: there is no such file. Make one with `tf-regal plan MODEL -o {os.fspath(path)}`.") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, not JSON, or no possible name of a file
         raise errors.PlanFileError(f"path={os.fspath(path)!r} cannot be read as JSON ({error}): the file is truncated or no plan. Plan again.") from error
     if not isinstance(outer, dict) or "sha256" not in outer or "data" not in outer:
         raise errors.PlanFileError(f"path={os.fspath(path)!r} is JSON but no tf-regal file (it has no 'sha256' and 'data'). Make one with `tf-regal plan`.")

@@ -9,7 +9,7 @@ from tf_regal import errors
 from tf_regal import problem as problem_lib
 from tf_regal.plans import allocator
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
-from tf_regal.search import METHODS, Budget, Task, order
+from tf_regal.search import METHODS, Budget, Task, method, order
 
 MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
@@ -42,7 +42,7 @@ def make_plan(graph, topology, settings, show_progress=False):
     budget = Budget(settings.evaluations, settings.seconds)
     with _Progress(budget, show_progress) as progress:
         task.progress = progress.update
-        solution = METHODS[settings.method](task, budget)
+        solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
     edges, run = order.choose_edges(real, solution, graph.orderable, settings.order)
     if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings)):

@@ -1,42 +1,151 @@
-"""The full search: heuristics as seeds of BRKGA's first population."""
+"""The full search: heuristics and samples of them as seeds, BRKGA, and a local search that goes on from the best.
+
+Every ingredient can be left out, so that its worth can be measured: `run(task, budget, without={"seeds"})`, or the method
+"regal-without-seeds".
+"""
+
+import dataclasses
+import itertools
 
 import numpy as np
 
-from tf_regal.search import brkga, heuristics
+from tf_regal import ops
+from tf_regal.search import brkga, contraction, heuristics
+from tf_regal.search.task import Budget, Solution
 
+INGREDIENTS = {
+    "seeds": "list heuristics on the placements that they suggest (without: the default plan alone)",
+    "decoders": "samples of the heuristics with random factors: earliest finish for runtime, memory-greedy and depth-first for memory",
+    "contraction": "ops without a choice of their own are placed with the op that decides for them",
+    "genetic": "BRKGA from the seeds, before the local search",
+    "local_search": "late-acceptance hill climbing from the best that was found (without: BRKGA for the whole budget)",
+}
+
+_SAMPLES_SHARE = 0.02  # of the evaluations, for the decoders
+_GENETIC_SHARE = 0.2   # of the evaluations and seconds
+_CHAINS = 4
+_STARTS = 12           # placements that the local search may begin with
+_SLACK = {"runtime": 0.01, "peak_memory": 0.04}  # of the local search, at its beginning
+_SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
 
 
-def run(task, budget):
-    """The best of everything: the default plan and the heuristics on every placement that they suggest, improved by BRKGA."""
-    found = seeds(task)[: budget.evaluations]
-    solution = brkga.run(task, budget, seeds=[(s.device, s.priority, s.transfer_priority) for s in found])
-    solution.alternatives = found[:_ALTERNATIVES]
-    return solution
+def run(task, budget, without=()):
+    """Args: without: names of INGREDIENTS that are left out."""
+    searched = task
+    if "contraction" not in without and task.problem.n_devices > 1:
+        searched = dataclasses.replace(task, problem=contraction.contract(task.problem, task.default_device))
+    found = [_default(searched)] if "seeds" in without else seeds(searched, budget.evaluations)
+    if "decoders" not in without:
+        count = min(int(budget.evaluations * _SAMPLES_SHARE), budget.evaluations - len(found))
+        found += samples(searched, count, budget)
+    found.sort(key=lambda s: task.key(s.run))
+    if task.progress is not None:
+        task.progress(len(found))
+    used, best = len(found), found[0]
+    starts = _distinct(found)[:_STARTS]
+    share = 1.0 if "local_search" in without else 0.0 if "genetic" in without else _GENETIC_SHARE
+    evaluations = int(budget.evaluations * share) - used
+    if evaluations > len(found) or (share == 1.0 and evaluations > 0):
+        evolved = brkga.run(searched, _part(budget, evaluations, share), seeds=[_seed(s) for s in found[:evaluations]])
+        used += evolved.evaluations
+        starts.insert(0, evolved)
+        best = task.best([best, evolved])
+    evaluations = budget.evaluations - used
+    if evaluations > 0 and "local_search" not in without and not budget.expired:
+        improved = _improve(task, budget, starts[:evaluations], evaluations)
+        used += improved.evaluations
+        best = task.best([best, improved])
+    return dataclasses.replace(best, evaluations=used, alternatives=found[:_ALTERNATIVES])
 
 
-def seeds(task):
-    """Solutions of the list heuristics, the default plan among them, best first."""
-    problem, n = task.problem, task.problem.n_ops
+def seeds(task, limit=1000):
+    """Solutions of the list heuristics, the default plan first; `limit` at most."""
+    return list(itertools.islice(_seeds(task), limit))
+
+
+def _seeds(task):
+    n, none = task.problem.n_ops, np.zeros(task.problem.n_ops, np.float32)
+    for discipline in ("fifo", "lifo"):
+        yield task.evaluate(task.default_device, none, discipline=discipline)
     rank = heuristics.upward_rank(task)
     greedy, depth = heuristics.memory_greedy_order(task), heuristics.depth_first_order(task)
-    priorities = {
-        "critical_path": rank.astype(np.float32),
-        "memory_greedy": heuristics.order_to_priority(greedy, n),
-        "depth_first": heuristics.order_to_priority(depth, n),
-    }
+    priorities = [rank.astype(np.float32), heuristics.order_to_priority(greedy, n), heuristics.order_to_priority(depth, n)]
+    for i, device in enumerate(_placements(task, greedy, depth)):
+        for priority in priorities:
+            yield task.evaluate(device, priority)
+        if i > 0:
+            for discipline in ("fifo", "lifo"):
+                yield task.evaluate(device, none, discipline=discipline)
+
+
+def _placements(task, greedy, depth):
+    if task.problem.n_devices == 1:
+        return [task.default_device]
+    work, held = heuristics.balance_weights(task.problem)
+    layers = heuristics.depth_order(task)
     placements = [task.default_device]
-    if problem.n_devices > 1:
-        work, held = heuristics.balance_weights(problem)
-        placements += [
-            heuristics.heft_placement(task, rank),
-            heuristics.chunk_placement(task, depth, work),
-            heuristics.chunk_placement(task, depth, held),
-            heuristics.chunk_placement(task, greedy, held),
-        ]
+    placements += [heuristics.heft_placement(task, heuristics.upward_rank(task, weight)) for weight in (0.0, 1.0)]
+    placements += [heuristics.chunk_placement(task, order, weight) for order in (depth, greedy, layers) for weight in (work, held)]
+    return placements
+
+
+def samples(task, count, budget):
+    """`count` more candidates: the heuristics for the objective with random factors for what they go by. List of Solutions."""
+    rng = np.random.default_rng(task.seed)
+    n, d = task.problem.n_ops, task.problem.n_devices
+    work, held = heuristics.balance_weights(task.problem)
+    layers = heuristics.depth_order(task)
     found = []
-    none = np.zeros(n, np.float32)
-    for device in placements:
-        found.extend(task.evaluate(device, none, discipline=d) for d in ("fifo", "lifo"))
-        found.extend(task.evaluate(device, priority) for priority in priorities.values())
-    return sorted(found, key=lambda s: task.key(s.run))
+    for i in range(count):
+        if budget.expired:
+            break
+        noise = np.exp(rng.normal(0, _SIGMAS[i % len(_SIGMAS)], n))
+        if task.objective == "runtime" and d > 1:
+            rank = heuristics.upward_rank(task, rng.choice([0.0, 0.5, 1.0, 2.0])) * noise
+            found.append(task.evaluate(heuristics.heft_placement(task, rank), rank.astype(np.float32)))
+            continue
+        order = heuristics.memory_greedy_order(task, noise) if i % 2 else heuristics.depth_first_order(task, noise)
+        device = task.default_device
+        if d > 1:
+            along = layers if rng.random() < 0.5 else order
+            device = heuristics.chunk_placement(task, along, work if rng.random() < 0.3 else held, shares=rng.dirichlet(np.full(d, 8.0)))
+        found.append(task.evaluate(device, heuristics.order_to_priority(order, n)))
+    return found
+
+
+def _improve(task, budget, starts, evaluations):
+    """The local search, from the best of the starts."""
+    search = ops.LocalSearch(
+        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=_CHAINS, slack=_SLACK[task.objective],
+        horizon=evaluations, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
+    )
+    done = 0
+    while True:
+        if task.progress is not None:
+            task.progress(search.evaluations - done)
+        done = search.evaluations
+        if done >= evaluations or budget.expired:
+            break
+        search.improve(min(done + 50 * _CHAINS, evaluations))
+    best = search.best
+    run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
+    return Solution(np.asarray(best.device), np.asarray(best.priority), best.transfer_priority, run, evaluations=done)
+
+
+def _distinct(solutions):
+    """The first solution of each placement."""
+    return list({s.device.tobytes(): s for s in reversed(solutions)}.values())[::-1]
+
+
+def _default(task):
+    return task.evaluate(task.default_device, np.zeros(task.problem.n_ops, np.float32), discipline="fifo")
+
+
+def _seed(solution):
+    return solution.device, solution.priority, solution.transfer_priority
+
+
+def _part(budget, evaluations, share):
+    seconds = None if budget.seconds is None else max(share * budget.seconds - budget.elapsed, 1e-3)
+    return Budget(evaluations, seconds, budget.threads)

@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 from tf_regal import errors, ops
+from tf_regal.search import edges
 
 OBJECTIVES = ("runtime", "peak_memory")
 
@@ -64,10 +65,8 @@ class Task:
 
     @functools.cached_property
     def edges(self):
-        """`heuristics.Edges` of the problem."""
-        from tf_regal.search import heuristics
-
-        return heuristics.Edges(self.problem)
+        """The problem's edges as lists."""
+        return edges.Edges(self.problem)
 
     def evaluate(self, device, priority, transfer_priority=None, discipline="priority"):
         """Simulates one candidate → Solution whose priorities repeat the schedule (ranks of the starts)."""

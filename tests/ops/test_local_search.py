@@ -1,0 +1,141 @@
+"""The core's local search and list heuristics, through `tf_regal.ops`."""
+
+import numpy as np
+import pytest
+
+from tf_regal import ops
+
+from .cases import Graph, random_problem
+
+
+def _start(problem, simulator):
+    """Everything on the first allowed device, in the order of the ops."""
+    allowed = np.array([int(mask) & -int(mask) for mask in simulator.allowed]).astype(float)
+    device = np.log2(allowed).astype(np.int32)[problem.group]
+    return device, np.arange(problem.n_ops, 0, -1, dtype=np.float32), None
+
+
+def _search(problem, *, evaluations=300, objective="runtime", **options):
+    simulator = ops.Simulator(problem)
+    search = ops.LocalSearch(simulator, objective=objective, starts=[_start(problem, simulator)], **options)
+    search.improve(evaluations)
+    return simulator, search
+
+
+def _problems():
+    rng = np.random.default_rng(7)
+    return [random_problem(rng, int(rng.integers(1, 40)), int(rng.integers(1, 5))) for _ in range(40)]
+
+
+@pytest.mark.parametrize("objective", ["runtime", "peak_memory"])
+def test_best_is_valid_repeats_its_figures_and_is_no_worse_than_the_start(objective):
+    for problem in _problems():
+        simulator, search = _search(problem, objective=objective)
+        assert search.evaluations == 300
+        best = search.best
+        again = simulator.run(best.device, best.priority, best.transfer_priority)
+        assert (again.makespan, again.peak.tolist(), again.transfer_bytes) == (best.makespan, best.peak.tolist(), best.transfer_bytes)
+        start = simulator.run(*_start(problem, simulator))
+
+        def key(run, capacity=problem.capacity):
+            excess = np.maximum(run.peak - capacity, 0).sum()
+            return excess, run.makespan if objective == "runtime" else run.peak.max()
+
+        assert key(best) <= key(start)
+
+
+def test_result_does_not_depend_on_threads_or_on_how_the_run_is_cut():
+    problem = random_problem(np.random.default_rng(3), 60, 3)
+    figures = []
+    for threads, cuts in ((1, [1000]), (3, [1000]), (2, [400, 600, 1000])):
+        simulator = ops.Simulator(problem)
+        search = ops.LocalSearch(simulator, objective="runtime", starts=[_start(problem, simulator)], chains=4, slack=0.02, threads=threads)
+        for target in cuts:
+            search.improve(1 + target)
+        figures.append((search.best.makespan, search.best.device.tolist(), search.best.priority.tolist()))
+    assert figures[0] == figures[1]
+    assert figures[0] == figures[2]  # cut at whole rounds
+
+
+def test_finds_the_balanced_placement_and_the_low_peak():
+    graph = Graph(devices=2)
+    for _ in range(8):
+        graph.op(10)
+    _, search = _search(graph.problem())
+    assert search.best.makespan == 40
+    # Two chains of a large and a small tensor: one after the other holds one large tensor, side by side two.
+    graph = Graph()
+    large = [graph.source(100), graph.source(100)]
+    small = [graph.tensor(graph.op(1, inputs=[t]), 1) for t in large]
+    graph.op(1, inputs=small)
+    _, search = _search(graph.problem(), objective="peak_memory")
+    assert search.best.peak.tolist() == [102]
+
+
+def test_peak_is_lowered_within_the_makespan_limit():
+    graph = Graph(devices=2)
+    for _ in range(4):
+        graph.source(100)
+    # Two devices would halve the time; one after the other on one device takes 4, and any way holds 100 bytes at a time.
+    _, search = _search(graph.problem(), objective="peak_memory", makespan_limit=2)
+    assert (search.best.makespan, search.best.peak.max()) == (2, 100)
+
+
+@pytest.mark.parametrize("options, message", [
+    ({"chains": 0}, "chains is 0"), ({"memory": 0}, "memory is 0"), ({"threads": 0}, "threads is 0"), ({"slack": 1.0}, "slack is 1"),
+    ({"horizon": 0}, "horizon is 0"), ({"makespan_limit": -1}, "makespan_limit is -1"), ({"objective": "speed"}, "objective is 'speed'"),
+    ({"starts": []}, "starts is empty"), ({"starts": [(np.zeros(2, np.int32), np.zeros(2, np.float32), None)]}, "has 2 elements"),
+])
+def test_bad_options(options, message):
+    graph = Graph()
+    graph.op()
+    simulator = ops.Simulator(graph.problem())
+    arguments = {"objective": "runtime", "starts": [_start(graph.problem(), simulator)], **options}
+    with pytest.raises(ValueError, match=message):
+        ops.LocalSearch(simulator, **arguments)
+
+
+def test_without_ops_there_is_nothing_to_search():
+    simulator = ops.Simulator(Graph(devices=2).problem())
+    empty = (np.zeros(0, np.int32), np.zeros(0, np.float32), None)
+    search = ops.LocalSearch(simulator, objective="runtime", starts=[empty])
+    search.improve(100)
+    assert search.best.makespan == 0
+
+
+def test_orders_are_topological_and_ranks_are_longest_paths():
+    for problem in _problems():
+        simulator = ops.Simulator(problem)
+        up, down = ops.upward_rank(simulator, 0.0), ops.downward_rank(simulator, 0.0)
+        predecessors = [set(problem.producer[problem.inputs(o)].tolist()) | set(problem.control_inputs(o).tolist()) for o in range(problem.n_ops)]
+        for order in (ops.depth_first_order(simulator), ops.memory_greedy_order(simulator, up)):
+            position = np.empty(problem.n_ops, int)
+            position[order] = np.arange(problem.n_ops)
+            assert all(position[before] < position[op] for op in range(problem.n_ops) for before in predecessors[op])
+        mean = np.array([row[row >= 0].mean() for row in problem.duration])
+        for op in range(problem.n_ops):
+            assert down[op] == pytest.approx(max((down[b] + mean[b] for b in predecessors[op]), default=0))
+            assert all(up[b] >= mean[b] + up[op] - 1e-9 for b in predecessors[op])
+
+
+def test_earliest_finish_placement_shares_out_work_and_keeps_within_memory():
+    graph = Graph(devices=2)
+    for _ in range(6):
+        graph.op(5, persistent=10)
+    simulator = ops.Simulator(graph.problem())
+    device = ops.earliest_finish_placement(simulator, np.arange(6.0))
+    assert np.bincount(device).tolist() == [3, 3]
+    graph.capacity = np.array([20, 1000])
+    device = ops.earliest_finish_placement(ops.Simulator(graph.problem()), np.arange(6.0))
+    assert np.bincount(device).tolist() == [2, 4]
+
+
+def test_noise_changes_the_orders():
+    problem = random_problem(np.random.default_rng(5), 80, 1)
+    simulator, rng = ops.Simulator(problem), np.random.default_rng(0)
+    rank = ops.upward_rank(simulator)
+    noise = np.exp(rng.normal(0, 1, problem.n_ops))
+    assert ops.memory_greedy_order(simulator, rank, noise).tolist() != ops.memory_greedy_order(simulator, rank).tolist()
+    assert ops.depth_first_order(simulator, noise).tolist() != ops.depth_first_order(simulator).tolist()
+    with pytest.raises(ValueError, match="noise has 3 elements; expected 80"):
+        ops.depth_first_order(simulator, np.ones(3))

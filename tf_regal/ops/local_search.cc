@@ -1,0 +1,166 @@
+#include "local_search.h"
+
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+namespace tf_regal {
+namespace {
+
+constexpr int64_t kRound = 50;      // steps of a chain between two comparisons of the chains
+constexpr int64_t kPatience = 300;  // steps without a new best, after which the chain is shaken
+constexpr int kFruitless = 20;      // moves that were not possible, one after the other, before a step is given up
+
+void CheckOptions(const LocalSearchOptions& o, size_t starts) {
+  auto fail = [](const std::string& message) { throw std::invalid_argument(message); };
+  auto within = [&](const char* name, int value, int largest) {
+    if (value < 1 || value > largest) fail(std::string(name) + " is " + std::to_string(value) + "; expected 1 to " + std::to_string(largest));
+  };
+  within("chains", o.chains, kMaxPopulation);
+  if (!(o.slack >= 0 && o.slack < 1)) fail("slack is " + std::to_string(o.slack) + "; expected 0 or more and below 1");
+  if (o.horizon < 1) fail("horizon is " + std::to_string(o.horizon) + "; expected 1 or more");
+  within("memory", o.memory, kMaxPopulation);
+  within("threads", o.threads, kMaxThreads);
+  if (o.makespan_limit < 0) fail("makespan_limit is " + std::to_string(o.makespan_limit) + "; it may not be negative");
+  if (starts == 0) fail("starts is empty; expected one or more");
+}
+
+// How much memory there is near the peak: bytes above kNear of it, summed over the moments when memory grew. Schedules with the same
+// peak differ in how many moments have to change before it falls.
+int64_t MassNearPeak(const Timeline& timeline, int64_t peak) {
+  const int64_t floor = peak - peak / 16;
+  int64_t mass = 0;
+  for (const auto& steps : timeline.memory) {
+    int64_t before = 0;
+    for (const auto& [time, bytes] : steps) {
+      if (bytes > floor && bytes > before) mass += std::min((bytes - floor) >> 8, int64_t{1} << 40);
+      before = bytes;
+    }
+  }
+  return mass;
+}
+
+}  // namespace
+
+LocalSearch::LocalSearch(const Simulator* simulator, const LocalSearchOptions& options, const std::vector<Seed>& starts)
+    : simulator_(*simulator), options_(options) {
+  CheckOptions(options_, starts.size());
+  std::vector<Trial> found(starts.size());
+  Workspace workspace;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    CheckSeed(simulator_, starts[i]);
+    const float* transfers = starts[i].transfer_priority.empty() ? nullptr : starts[i].transfer_priority.data();
+    found[i].state.device = starts[i].device;
+    Simulate({starts[i].device.data(), starts[i].priority.data(), transfers}, &found[i], &workspace);
+  }
+  evaluations_ = static_cast<int64_t>(starts.size());
+  std::stable_sort(found.begin(), found.end(), [](const Trial& a, const Trial& b) { return a.fitness < b.fitness; });
+  for (int i = 0; i < options_.chains; ++i) {
+    chains_.push_back(std::make_unique<Chain>(simulator, options_.objective, options_.seed, i));
+    Adopt(chains_.back().get(), found[i % found.size()]);
+    chains_.back()->best = chains_.back()->current;
+  }
+}
+
+// Afterwards the trial's order is that of the starts.
+void LocalSearch::Simulate(const Candidate& candidate, Trial* trial, Workspace* workspace) const {
+  simulator_.Evaluate(candidate, workspace, &trial->evaluation, &trial->timeline);
+  trial->state.order = trial->timeline.start_order;
+  trial->fitness = MakeFitness(trial->evaluation, options_.objective, options_.makespan_limit);
+  if (options_.objective == Objective::kPeakMemory) trial->fitness[3] = MassNearPeak(trial->timeline, trial->fitness[2]);
+}
+
+void LocalSearch::Adopt(Chain* chain, const Trial& from) const {
+  chain->current = from;
+  chain->past.assign(options_.memory, from.fitness);
+  chain->neighborhood.SetSchedule(&chain->current.state, &chain->current.timeline, &chain->current.evaluation, chain->current.fitness);
+}
+
+// Whether a trial is worse than the best by less than the slack: in what decides between them, as a share of the memory or time used.
+bool LocalSearch::Near(const Trial& trial, const Trial& best) const {
+  const double slack = options_.slack * std::max(0.0, 1.0 - static_cast<double>(evaluations_) / static_cast<double>(options_.horizon));
+  const int level = best.fitness[0] > 0 ? 0 : best.fitness[1] > 0 ? 1 : 2;
+  for (int i = 0; i < level; ++i) {
+    if (trial.fitness[i] > best.fitness[i]) return false;
+  }
+  const std::array<int64_t, 3> scale{*std::max_element(best.evaluation.peak.begin(), best.evaluation.peak.end()), best.evaluation.makespan, best.fitness[2]};
+  return static_cast<double>(trial.fitness[level] - best.fitness[level]) < slack * static_cast<double>(scale[level]);
+}
+
+void LocalSearch::Steps(Chain* chain, int64_t count) const {
+  for (; count > 0; --count) {
+    Trial& current = chain->current;
+    Trial& trial = chain->trial;
+    const bool shake = ++chain->fruitless > kPatience;
+    trial.state = shake ? chain->best.state : current.state;
+    int move = -1;
+    if (shake) {
+      chain->fruitless = 0;
+      chain->neighborhood.SetSchedule(&chain->best.state, &chain->best.timeline, &chain->best.evaluation, chain->best.fitness);
+      chain->neighborhood.Shake(&chain->random, &trial.state);
+    }
+    for (int i = 0; i < kFruitless && move < 0 && !shake; ++i) move = chain->neighborhood.Propose(&chain->random, &trial.state);
+    Candidate candidate{trial.state.device.data(), nullptr, nullptr};
+    candidate.order = trial.state.order.data();
+    candidate.transfers_by_consumer = true;
+    Simulate(candidate, &trial, &chain->workspace);
+    if (move >= 0) chain->neighborhood.Reward(move, trial.fitness < current.fitness);
+    const Fitness& past = chain->past[chain->steps % options_.memory];
+    if (shake || trial.fitness <= current.fitness || trial.fitness <= past || Near(trial, chain->best)) {
+      std::swap(current, trial);
+      if (current.fitness < chain->best.fitness) {
+        chain->best = current;
+        chain->fruitless = 0;
+      }
+      if (shake) std::fill(chain->past.begin(), chain->past.end(), current.fitness);
+      chain->neighborhood.SetSchedule(&current.state, &current.timeline, &current.evaluation, current.fitness);
+    }
+    chain->past[chain->steps++ % options_.memory] = current.fitness;
+  }
+}
+
+void LocalSearch::Improve(int64_t evaluations) {
+  if (simulator_.problem().n_ops == 0) evaluations_ = std::max(evaluations_, evaluations);  // there is nothing to change
+  const int64_t chains = static_cast<int64_t>(chains_.size());
+  while (evaluations_ < evaluations) {
+    // The last round is shared out as evenly as it goes.
+    const int64_t left = std::min(evaluations - evaluations_, chains * kRound);
+    std::atomic<int> next{0};
+    auto work = [&] {
+      for (int i; (i = next.fetch_add(1)) < chains;) Steps(chains_[i].get(), left / chains + (i < left % chains ? 1 : 0));
+    };
+    std::vector<std::thread> threads;
+    for (int t = 1; t < std::min<int64_t>(options_.threads, chains); ++t) threads.emplace_back(work);
+    work();
+    for (std::thread& thread : threads) thread.join();
+    evaluations_ += left;
+    // The chain that is behind goes on from the best that was found.
+    auto better = [](const auto& a, const auto& b) { return a->best.fitness < b->best.fitness; };
+    const auto& best = *std::min_element(chains_.begin(), chains_.end(), better);
+    auto& worst = *std::max_element(chains_.begin(), chains_.end(), better);
+    if (worst->best.fitness > best->best.fitness) {
+      Adopt(worst.get(), best->best);
+      worst->best = best->best;
+    }
+  }
+}
+
+Solution LocalSearch::Best() const {
+  const Trial& best = (*std::min_element(chains_.begin(), chains_.end(), [](const auto& a, const auto& b) {
+                        return a->best.fitness < b->best.fitness;
+                      }))->best;
+  const Problem& p = simulator_.problem();
+  Solution solution{best.state.device, std::vector<float>(p.n_ops), {}, best.evaluation};
+  // Ranks of the starts repeat the schedule.
+  for (int i = 0; i < p.n_ops; ++i) solution.priority[best.state.order[i]] = static_cast<float>(p.n_ops - i);
+  if (p.n_devices > 1) {
+    solution.transfer_priority.assign(static_cast<size_t>(p.n_tensors) * p.n_devices, 0.0f);
+    float rank = static_cast<float>(best.timeline.transfers.size());
+    for (const Transfer& x : best.timeline.transfers) solution.transfer_priority[x.tensor * p.n_devices + x.dst] = rank--;
+  }
+  return solution;
+}
+
+}  // namespace tf_regal
