@@ -20,7 +20,7 @@ from tf_regal import cli, errors
 from tf_regal.cli import options, parser
 from tf_regal.settings import Settings
 
-VERBS = ("plan", "apply", "show", "devices", "demo")
+VERBS = ("plan", "apply", "show", "compare", "bench", "devices", "demo")
 SETTINGS = (
     "topology", "objective", "max_slowdown", "method", "policy", "evaluations", "seconds", "seed", "batch_size",
     "order",

@@ -125,10 +125,10 @@ def test_every_ingredient_of_regal_can_be_left_out(ingredient, evaluations):
 
 
 def test_ingredients_change_the_result():
-    problem = problem_of(16, 120, 3)
+    problem = problem_of(22, 120, 3)
     names = ["regal", *(f"regal-without-{ingredient}" for ingredient in regal.INGREDIENTS), "regal-without-seeds+decoders+genetic"]
-    found = {method(name)(task_of(problem), Budget(400)).device.tobytes() for name in names}
-    assert len(found) >= 5  # two of them may end with the same placement
+    solutions = [method(name)(task_of(problem), Budget(1000)) for name in names]
+    assert len({s.device.tobytes() + s.priority.tobytes() for s in solutions}) == len(names)
 
 
 @pytest.mark.parametrize("name", ["regall", "regal-without-luck", "regal-without-", "brkga-without-seeds", None, 3])

@@ -30,7 +30,8 @@ _SETTINGS = ("objective", "max_slowdown", "method", "policy", "evaluations", "se
 _ARGUMENT = re.compile(r"(?P<name>[a-z_]+)=")
 
 MODEL_HELP = (
-    "a SavedModel directory, a GraphDef (.pb or .pbtxt), a CostGraphDef (.pbtxt), or an exported OpGraph (.json)"
+    "a SavedModel directory, a GraphDef (.pb or .pbtxt), a CostGraphDef (.pbtxt), an exported OpGraph (.json or .json.xz), "
+    "or a DNN-partitioning or DAGBench task graph (.json)"
 )
 
 

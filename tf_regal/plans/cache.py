@@ -10,7 +10,7 @@ from absl import logging
 from tf_regal import errors
 from tf_regal.plans import plan as plan_lib
 
-_VERSION = 2
+_VERSION = 3
 """Raised whenever the same input would give another plan."""
 
 
