@@ -6,6 +6,7 @@ Every ingredient can be left out, so that its worth can be measured: `run(task, 
 
 import dataclasses
 import itertools
+import types
 
 import numpy as np
 
@@ -56,12 +57,13 @@ def run(task, budget, without=()):
         improved = _improve(task, budget, starts[:evaluations], evaluations)
         used += improved.evaluations
         best = task.best([best, improved])
-    return dataclasses.replace(best, evaluations=used, alternatives=found[:_ALTERNATIVES])
+    best = _with_timeline(task, best)
+    return dataclasses.replace(best, evaluations=used, alternatives=[_with_timeline(task, s) for s in found[:_ALTERNATIVES]])
 
 
 def seeds(task, limit=1000):
     """Solutions of the list heuristics, the default plan first; `limit` at most."""
-    return list(itertools.islice(_seeds(task), limit))
+    return [_without_timeline(s) for s in itertools.islice(_seeds(task), limit)]
 
 
 def _seeds(task):
@@ -103,14 +105,14 @@ def samples(task, count, budget):
         noise = np.exp(rng.normal(0, _SIGMAS[i % len(_SIGMAS)], n))
         if task.objective == "runtime" and d > 1:
             rank = heuristics.upward_rank(task, rng.choice([0.0, 0.5, 1.0, 2.0])) * noise
-            found.append(task.evaluate(heuristics.heft_placement(task, rank), rank.astype(np.float32)))
+            found.append(_without_timeline(task.evaluate(heuristics.heft_placement(task, rank), rank.astype(np.float32))))
             continue
         order = heuristics.memory_greedy_order(task, noise) if i % 2 else heuristics.depth_first_order(task, noise)
         device = task.default_device
         if d > 1:
             along = layers if rng.random() < 0.5 else order
             device = heuristics.chunk_placement(task, along, work if rng.random() < 0.3 else held, shares=rng.dirichlet(np.full(d, 8.0)))
-        found.append(task.evaluate(device, heuristics.order_to_priority(order, n)))
+        found.append(_without_timeline(task.evaluate(device, heuristics.order_to_priority(order, n))))
     return found
 
 
@@ -139,7 +141,21 @@ def _distinct(solutions):
 
 
 def _default(task):
-    return task.evaluate(task.default_device, np.zeros(task.problem.n_ops, np.float32), discipline="fifo")
+    return _without_timeline(task.evaluate(task.default_device, np.zeros(task.problem.n_ops, np.float32), discipline="fifo"))
+
+
+def _without_timeline(solution):
+    """The timelines of a hundred seeds of a large graph are gigabytes; the figures are enough until one is chosen."""
+    run = solution.run
+    figures = types.SimpleNamespace(makespan=run.makespan, peak=run.peak, transfer_bytes=run.transfer_bytes, feasible=run.feasible)
+    return dataclasses.replace(solution, run=figures)
+
+
+def _with_timeline(task, solution):
+    if hasattr(solution.run, "start"):
+        return solution
+    run = task.simulator.run(solution.device, solution.priority, solution.transfer_priority, timeline=True)
+    return dataclasses.replace(solution, run=run)
 
 
 def _seed(solution):
