@@ -143,6 +143,8 @@ def test_unknown_split():
 
 
 def test_loading_and_listing_need_no_tensorflow(tmp_path):
+    from benchmarks.zoo import listing, synthetic  # noqa: F401, so that Bazel brings what the program below imports
+
     code = f"""
 import sys, types
 package = types.ModuleType("benchmarks"); package.__path__ = [{str(conftest.BENCHMARKS)!r}]; sys.modules["benchmarks"] = package
