@@ -19,7 +19,7 @@ from benchmarks import zoo
 from tf_regal import problem as problem_lib
 from tf_regal.devices import Topology
 from tf_regal.plans.planner import default_placement
-from tf_regal.search import METHODS, OBJECTIVES, Budget, Task, genetic
+from tf_regal.search import METHODS, OBJECTIVES, Budget, Task, brkga
 
 EVALUATIONS, SEED = 5000, 0
 TOPOLOGIES = ("paper", "2xA100-40GB")
@@ -107,7 +107,7 @@ def draw(rng, count):
 
 def figure(task, setting):
     """What the objective is after the evaluations, ns or bytes; ten times as much where a limit is not kept."""
-    key = task.key(genetic.evolve(task, Budget(EVALUATIONS, threads=1), **setting).run)
+    key = task.key(brkga.run(task, Budget(EVALUATIONS, threads=1), **setting).run)
     return key[2] * (1 if key[:2] == (0, 0) else 10)
 
 

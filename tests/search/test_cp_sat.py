@@ -352,9 +352,9 @@ def test_solves_beside_tensorflow_in_a_process_of_its_own(monkeypatch):
     task = task_of(graph.problem(), "peak_memory")
     told = []
     task.progress = told.append
-    here = METHODS["cp_sat"](task, Budget(10, seconds=5)) if "tensorflow" not in sys.modules else None
+    here = METHODS["cp_sat"](task, Budget(10, seconds=120)) if "tensorflow" not in sys.modules else None
     monkeypatch.setitem(sys.modules, "tensorflow", sys)
-    there = METHODS["cp_sat"](task, Budget(10, seconds=5))
+    there = METHODS["cp_sat"](task, Budget(10, seconds=120))
     assert there.proof.status == "OPTIMAL"
     assert sum(told) > 0
     if here is not None:

@@ -9,7 +9,7 @@ import pytest
 from tests.ops import cases
 from tf_regal import ops
 from tf_regal.plans.planner import default_placement
-from tf_regal.search import METHODS, Budget, Task, genetic, tuned_brkga
+from tf_regal.search import METHODS, Budget, Task, brkga, tuned_brkga
 
 RESULTS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks/results/tune_brkga.json"
 
@@ -42,7 +42,7 @@ def test_is_brkga_with_these_parameters(objective):
 def test_a_run_in_steps_is_the_same_as_one_in_one_go(population):
     task = task_of()
     options = {"population": population, "elites": 3, "mutants": 2, "rho": 0.8}
-    solution = genetic.evolve(task, Budget(555), **options)
+    solution = brkga.run(task, Budget(555), **options)
     search = ops.Brkga(task.simulator, objective="runtime", **options)
     search.evolve(555)
     assert solution.evaluations == 555
@@ -50,5 +50,5 @@ def test_a_run_in_steps_is_the_same_as_one_in_one_go(population):
 
 
 def test_seconds_end_early():
-    solution = genetic.evolve(task_of(), Budget(50_000_000, seconds=0.2), population=50, elites=10, mutants=5)
+    solution = brkga.run(task_of(), Budget(50_000_000, seconds=0.2), population=50, elites=10, mutants=5)
     assert 50 <= solution.evaluations < 50_000_000

@@ -6,13 +6,19 @@ from tf_regal import ops
 from tf_regal.search.task import Solution
 
 
-def run(task, budget, seeds=()):
-    """Args: seeds: candidates of the first population, (device, priority, transfer_priority or None) each."""
+def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.7):
+    """Until the budget is used up.
+
+    Args:
+        seeds: candidates of the first population, (device, priority, transfer_priority or None) each.
+        population, elites, mutants, rho: as of `ops.Brkga`; the defaults are the yardstick's.
+    """
     search = ops.Brkga(
-        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, seed=task.seed, threads=budget.threads, seeds=seeds
+        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, population=population, elites=elites, mutants=mutants,
+        rho=rho, seed=task.seed, threads=budget.threads, seeds=seeds,
     )
-    # Whole generations at a time: the first population, then its 80 children; so the clock and the progress bar are looked at often.
-    target = max(100, len(seeds))
+    # Whole generations at a time, so that the clock and the progress bar are looked at often: only so is a run in steps the same as one in one go.
+    target = max(population, len(seeds))
     while True:
         before = search.evaluations
         search.evolve(min(target, budget.evaluations))
@@ -20,7 +26,7 @@ def run(task, budget, seeds=()):
             task.progress(search.evaluations - before)
         if search.evaluations >= budget.evaluations or budget.expired:
             break
-        target = search.evaluations + 80
+        target = search.evaluations + population - elites
     best = search.best
     run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
     return Solution(

@@ -1,6 +1,6 @@
 """BRKGA with tuned parameters: a baseline of the REGAL paper (arXiv 1905.02494), which tunes them for each graph; here they are tuned once."""
 
-from tf_regal.search import genetic
+from tf_regal.search import brkga
 
 # What `python -m benchmarks.tune_brkga` found on training graphs only (benchmarks/results/tune_brkga.json).
 PARAMETERS = {
@@ -11,4 +11,4 @@ PARAMETERS = {
 
 def run(task, budget):
     """Plain BRKGA with the population, elites, mutants and share of elite keys that were best on the training graphs for the objective."""
-    return genetic.evolve(task, budget, **PARAMETERS[task.objective])
+    return brkga.run(task, budget, **PARAMETERS[task.objective])
