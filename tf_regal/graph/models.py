@@ -2,6 +2,7 @@
 
 import dataclasses
 import os
+import re
 
 import tensorflow as tf
 from google.protobuf import text_format
@@ -11,6 +12,7 @@ from tf_regal import errors
 from tf_regal.graph import builder, cost_graph, opgraph, task_graphs
 from tf_regal.graph import runnable as runnable_lib
 
+_UNKNOWN_OP = re.compile(r"Op type not registered '([^']*)'")
 DEFAULT_SIGNATURE = "serving_default"
 KINDS = (
     "a SavedModel directory, a GraphDef (.pb or .pbtxt), a CostGraphDef (.pbtxt), an exported OpGraph (.json or .json.xz), "
@@ -126,8 +128,8 @@ def _read_proto(path):
 
 
 def _read_graph_def(graph_def, inputs, outputs, batch_size, default_device):
-    inputs, outputs = default_ends(graph_def, inputs, outputs)
     _check_graph_def(graph_def)
+    inputs, outputs = default_ends(graph_def, inputs, outputs)
     capture = builder.capture(runnable_lib.optimize(graph_def, inputs, outputs), batch_size, default_device)
     return Model("graph_def", capture.graph, capture, graph_def=graph_def)
 
@@ -138,7 +140,13 @@ def _check_graph_def(graph_def):
         with tf.Graph().as_default():
             tf.import_graph_def(graph_def, name="")
     except Exception as error:
-        raise errors.GraphError(f"model: the GraphDef cannot be imported: {error} Check that tf.import_graph_def takes it.") from error
+        unknown = _UNKNOWN_OP.search(str(error))
+        names = [node.name for node in graph_def.node if unknown and node.op == unknown[1]]
+        if names:
+            reason = f"op type {unknown[1]!r} of node {names[0]!r} is not registered in this process. Import the library that defines it."
+        else:
+            reason = f"{error} Check that tf.import_graph_def takes it."
+        raise errors.GraphError(f"model: the GraphDef cannot be imported: {reason}") from error
 
 
 def default_ends(graph_def, inputs, outputs):
