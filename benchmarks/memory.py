@@ -17,33 +17,12 @@ import subprocess
 import sys
 import time
 
+from tf_regal.bench.models import BATCH, SIZE, make_function
+
 ROWS = [f"{model}:{mode}" for model in ("InceptionV3", "NASNetMobile") for mode in ("inference", "training")]
 CPU = "CPU:0"
-SIZE, BATCH, CALLS = 160, 8, 10
+CALLS = 10
 DOC = pathlib.Path(__file__).parent.parent / "docs" / "memory.md"
-
-
-def make_function(tf, name, mode):
-    """(ConcreteFunction, arguments) of the row."""
-    tf.keras.utils.set_random_seed(1)
-    model = getattr(tf.keras.applications, name)(input_shape=(SIZE, SIZE, 3), weights=None, classes=10)
-    images = tf.random.stateless_uniform((BATCH, SIZE, SIZE, 3), (1, 2))
-    if mode == "inference":
-        return tf.function(lambda x: model(x, training=False)).get_concrete_function(images), [images]
-    labels = tf.random.stateless_uniform((BATCH,), (3, 4), maxval=10, dtype=tf.int32)
-    loss_of = tf.keras.losses.SparseCategoricalCrossentropy()
-    optimizer = tf.keras.optimizers.SGD(0.01, momentum=0.9)
-    optimizer.build(model.trainable_variables)
-
-    @tf.function
-    def step(x, y):
-        with tf.GradientTape() as tape:
-            loss = loss_of(y, model(x, training=True))
-        gradients = tape.gradient(loss, model.trainable_variables)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss
-
-    return step.get_concrete_function(images, labels), [images, labels]
 
 
 def measure(tf, call):
