@@ -3,7 +3,7 @@
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import setup
 
-HEADERS = ("brkga", "heuristics", "local_search", "neighborhood", "objective", "problem", "random", "ranking", "simulator")
+HEADERS = ("brkga", "heuristics", "local_search", "neighborhood", "objective", "paged", "problem", "random", "ranking", "simulator")
 SOURCES = ("binding", "brkga", "heuristics", "local_search", "neighborhood", "problem", "ranking", "simulator")
 
 setup(

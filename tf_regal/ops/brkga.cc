@@ -66,7 +66,7 @@ void Brkga::Encode(const Seed& seed, std::vector<float>* keys) const {
   // Ranks keep the order whatever the range of the seed's priorities is.
   auto spread = [](const float* priority, int n, float* out) {
     std::vector<uint64_t> a(n), b(n);
-    const uint64_t* sorted = SortByPriority(priority, n, a.data(), b.data());
+    const uint64_t* sorted = SortByPriority(priority, nullptr, n, a.data(), b.data());
     for (int rank = 0; rank < n; ++rank) out[sorted[rank] & 0xffffffffu] = 1.0f - (rank + 1.0f) / (n + 1.0f);
   };
   spread(seed.priority.data(), p.n_ops, keys->data() + n_affinities_);

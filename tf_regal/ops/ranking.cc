@@ -28,8 +28,8 @@ const uint64_t* RadixSort(int n, uint64_t* from, uint64_t* to) {
 
 }  // namespace
 
-const uint64_t* SortByPriority(const float* priority, int n, uint64_t* a, uint64_t* b) {
-  for (int i = 0; i < n; ++i) a[i] = uint64_t{DescendingKey(priority[i])} << 32 | static_cast<uint32_t>(i);
+const uint64_t* SortByPriority(const float* priority, const int32_t* id, int n, uint64_t* a, uint64_t* b) {
+  for (int i = 0; i < n; ++i) a[i] = uint64_t{DescendingKey(priority[i])} << 32 | static_cast<uint32_t>(id ? id[i] : i);
   return n < 1500 ? RadixSort<8, 4>(n, a, b) : RadixSort<11, 3>(n, a, b);
 }
 

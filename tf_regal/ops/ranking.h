@@ -58,8 +58,8 @@ class RankSet {
 };
 
 // Sorts by descending priority, ties to the lower index. `a` and `b` are scratch space of n words each. The result's low halves are
-// the indices: it lies in `a` or in `b`, whichever is returned.
-const uint64_t* SortByPriority(const float* priority, int n, uint64_t* a, uint64_t* b);
+// the indices, or id[index] where `id` is not null: it lies in `a` or in `b`, whichever is returned.
+const uint64_t* SortByPriority(const float* priority, const int32_t* id, int n, uint64_t* a, uint64_t* b);
 
 }  // namespace tf_regal
 

@@ -15,7 +15,12 @@ namespace {
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr size_t kMaxLinkClasses = 4;  // more tables than this would push everything else out of the caches
 
+constexpr int kNoRank = std::numeric_limits<int32_t>::max();
+
 uint64_t Bit(int i) { return uint64_t{1} << i; }
+
+// Cells of a node's state: a power of two up to two devices, so that a node does not straddle two cache lines.
+constexpr int CellsPerNode(int n_devices) { return n_devices == 2 ? 4 : n_devices + 1; }
 
 template <typename T>
 void PushHeap(std::vector<T>* heap, const T& item) {
@@ -40,9 +45,9 @@ class Run {
  public:
   Run(const Simulator& simulator, const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline)
       : s_(simulator), p_(simulator.problem_), c_(candidate), w_(*workspace), r_(*result), tl_(timeline),
-        n_devices_(p_.n_devices), ops_(w_.ops.data()), residences_(w_.residences.data()), next_(w_.next.data()),
-        records_(s_.ops_.data()), tensors_(s_.tensors_.data()), consumers_(p_.consumers.idx.data()), duration_(p_.duration.data()),
-        lanes_(p_.lanes.data()), running_(w_.running.data()), memory_(w_.memory.data()), peak_(w_.peak.data()) {}
+        n_devices_(p_.n_devices), nodes_(s_.nodes_.data()), edges_(s_.edges_.data()), cells_(w_.cells.data()),
+        next_(w_.next.data()), lanes_(p_.lanes.data()), running_(w_.running.data()), memory_(w_.memory.data()),
+        peak_(w_.peak.data()) {}
 
   void Go() {
     Begin();
@@ -65,15 +70,25 @@ class Run {
 
  private:
   static constexpr bool kMultiple = kDevices != 1;
+  using Cell = Workspace::Cell;
   using Ending = Workspace::Ending;
+  using OpState = Workspace::OpState;
   using Residence = Workspace::Residence;
 
   constexpr int d() const { return kDevices ? kDevices : n_devices_; }
+  constexpr int stride() const { return CellsPerNode(d()); }
   bool blocking() const { return !kUsual && p_.blocking_transfers; }
   bool by_priority() const { return kUsual || c_.discipline == Discipline::kPriority; }
-  int DeviceOf(int op) const { return kMultiple ? ops_[op].device : 0; }
-  int ResidenceOf(int tensor, int device) const { return kMultiple ? tensor * d() + device : tensor; }
+  OpState& StateOf(int node) { return cells_[static_cast<size_t>(node) * stride()].op; }
+  int CellOf(int node, int device) const { return node * stride() + 1 + device; }
+  Residence& ResidenceOf(int node, int device) { return cells_[CellOf(node, device)].residence; }
+  int DeviceOf(int node) { return kMultiple ? StateOf(node).device : 0; }
+  int PersistentCell() const { return s_.n_nodes() * stride(); }
   int Link(int src, int dst) const { return src * d() + dst; }
+  size_t AtOp(int node, int device) const { return static_cast<size_t>(nodes_[node].op) * d() + device; }
+  int64_t DurationOf(const Node& node, int device) const {
+    return kDevices ? node.duration[device] : p_.duration[static_cast<size_t>(node.op) * d() + device];
+  }
 
   void Begin() {
     const int n = p_.n_ops;
@@ -91,17 +106,20 @@ class Run {
       w_.blocked_by[q] = 0;
     }
     std::fill(w_.next.begin(), w_.next.end(), kNever);
+    cells_[PersistentCell()].residence = {PersistentCell(), 0, 0};
+    const int32_t* const node_of_op = s_.node_of_op_.data();
     if (by_priority() && c_.order) {
-      for (int rank = 0; rank < n; ++rank) SetRank(c_.order[rank], rank);
+      for (int rank = 0; rank < n; ++rank) SetRank(node_of_op[c_.order[rank]], rank);
     } else if (by_priority()) {
-      const uint64_t* sorted = SortByPriority(c_.priority, n, w_.sort_a.data(), w_.sort_b.data());
+      const uint64_t* sorted = SortByPriority(c_.priority, node_of_op, n, w_.sort_a.data(), w_.sort_b.data());
       for (int rank = 0; rank < n; ++rank) SetRank(static_cast<int>(sorted[rank] & 0xffffffffu), rank);
     }
     for (int o = 0; o < n; ++o) {
-      ops_[o].pending = records_[o].n_predecessors;
-      ops_[o].device = kMultiple ? c_.device[o] : 0;
-      memory_[DeviceOf(o)] += p_.persistent[o];
+      OpState& state = StateOf(node_of_op[o]);
+      state.pending = p_.n_predecessors[o];
+      state.device = kMultiple ? c_.device[o] : 0;
     }
+    for (int o : s_.persistent_) memory_[kMultiple ? c_.device[o] : 0] += p_.persistent[o];
     std::copy(w_.memory.begin(), w_.memory.end(), w_.peak.begin());
     if (kTimeline) {
       tl_->start.assign(n, -1);
@@ -112,18 +130,19 @@ class Run {
       tl_->memory.assign(d(), {});
       for (int q = 0; q < d(); ++q) tl_->memory[q].emplace_back(0, memory_[q]);
     }
-    for (int op : s_.sources_) BecomeReady(op);
+    for (int node : s_.sources_) BecomeReady(node, DeviceOf(node));
     FlushArrivals();
   }
 
-  void SetRank(int op, int rank) {
-    w_.op_at_rank[rank] = op;
-    ops_[op].rank = rank;
+  void SetRank(int node, int rank) {
+    w_.node_at_rank[rank] = node;
+    StateOf(node).rank = rank;
   }
 
   int64_t NextEvent() const {
     int64_t first = next_[0];
-    for (int i = 1; i < 2 * d() + 1; ++i) first = std::min(first, next_[i]);
+    const int n = kMultiple ? 2 * d() + 1 : 1;
+    for (int i = 1; i < n; ++i) first = std::min(first, next_[i]);
     return first;
   }
 
@@ -163,7 +182,7 @@ class Run {
     for (uint64_t rest = w_.link_busy[src]; rest != 0; rest &= rest - 1) {
       const int dst = __builtin_ctzll(rest);
       if (w_.link_end[Link(src, dst)] == now_) {
-        EndTransfer(w_.link_tensor[Link(src, dst)], src, dst);
+        EndTransfer(w_.link_node[Link(src, dst)], src, dst);
       } else {
         next = std::min(next, w_.link_end[Link(src, dst)]);
       }
@@ -171,12 +190,13 @@ class Run {
     next_[d() + src] = next;
   }
 
-  void BecomeReady(int op) {
+  void BecomeReady(int node, int device) {
+    __builtin_prefetch(&nodes_[node]);
     if (by_priority()) {
-      w_.ready[DeviceOf(op)].Insert(ops_[op].rank);
-      ready_devices_ |= Bit(DeviceOf(op));
+      w_.ready[device].Insert(StateOf(node).rank);
+      ready_devices_ |= Bit(device);
     } else {
-      w_.became_ready.push_back(op);
+      w_.became_ready.push_back(node);
     }
   }
 
@@ -184,152 +204,198 @@ class Run {
   void FlushArrivals() {
     if (by_priority()) return;
     std::sort(w_.became_ready.begin(), w_.became_ready.end());
-    for (int op : w_.became_ready) {
+    for (int node : w_.became_ready) {
       const int rank = c_.discipline == Discipline::kFifo ? w_.arrivals : p_.n_ops - 1 - w_.arrivals;
       ++w_.arrivals;
-      w_.op_at_rank[rank] = op;
-      w_.ready[DeviceOf(op)].Insert(rank);
-      ready_devices_ |= Bit(DeviceOf(op));
+      w_.node_at_rank[rank] = node;
+      w_.ready[DeviceOf(node)].Insert(rank);
+      ready_devices_ |= Bit(DeviceOf(node));
     }
     w_.became_ready.clear();
   }
 
-  void Release(int op) {
-    if (--ops_[op].pending == 0) BecomeReady(op);
+  void Release(int node, int device) {
+    if (--StateOf(node).pending == 0) BecomeReady(node, device);
   }
 
-  void Allocate(int device, int64_t buffer, int64_t bytes) {
+  void Allocate(int device, int64_t bytes) {
     memory_[device] += bytes;
     peak_[device] = std::max(peak_[device], memory_[device]);
-    Record(device, buffer, bytes);
   }
 
-  void Free(int device, int64_t buffer, int64_t bytes) {
-    memory_[device] -= bytes;
-    Record(device, buffer, -bytes);
-  }
-
+  // Only where the timeline is recorded; of a buffer by its cell, of scratch memory by −1 − the op.
   void Record(int device, int64_t buffer, int64_t bytes) {
-    if (!kTimeline) return;
     tl_->memory[device].emplace_back(now_, memory_[device]);
-    if (bytes != 0) tl_->allocations.push_back({now_, device, buffer, bytes});
+    if (bytes == 0) return;
+    if (buffer < 0) {
+      buffer = static_cast<int64_t>(p_.n_tensors) * d() - 1 - buffer;
+    } else {
+      buffer = static_cast<int64_t>(nodes_[buffer / stride()].tensor) * d() + buffer % stride() - 1;
+    }
+    tl_->allocations.push_back({now_, device, buffer, bytes});
   }
 
-  int64_t ScratchBuffer(int op) const { return static_cast<int64_t>(p_.n_tensors) * d() + op; }
-
-  // `more` uses begin and one ends; the buffer is freed where none is left.
-  void EndUse(int tensor, int device, int more = 0) {
-    const int buffer = residences_[ResidenceOf(tensor, device)].buffer;
-    if (buffer < 0) return;
-    Residence& x = residences_[buffer];
+  // `more` uses begin and one ends; the buffer is freed where none is left. Without a branch: half of them would be guessed wrong.
+  void EndUse(int node, int device, int more = 0) {
+    const int buffer = ResidenceOf(node, device).buffer;
+    Residence& x = cells_[buffer].residence;
     x.uses += more - 1;
-    if (x.uses == 0) Free(device, buffer, x.bytes);
+    if (kTimeline) {
+      if (x.uses != 0 || buffer == PersistentCell()) return;
+      memory_[device] -= x.bytes;
+      Record(device, buffer, -x.bytes);
+    } else {
+      memory_[device] -= x.uses == 0 ? x.bytes : 0;
+    }
   }
 
-  void StartOp(int op, int device) {
-    const OpRecord& record = records_[op];
-    const size_t at = static_cast<size_t>(op) * d() + device;
-    for (int i = record.outputs_begin; i < record.outputs_end; ++i) PlaceOutput(p_.outputs.idx[i], device);
-    if (record.has_scratch && p_.scratch[at] != 0) Allocate(device, ScratchBuffer(op), p_.scratch[at]);
+  void StartOp(int node, int device) {
+    const Node& record = nodes_[node];
+    if (record.flags & kSingle) {
+      PlaceOutput(node, device);
+    } else {
+      ForOutputs(node, [&](int output) { PlaceOutput(output, device); });
+    }
+    if (record.flags & kScratch) {
+      const int64_t bytes = p_.scratch[AtOp(node, device)];
+      if (bytes != 0) {
+        Allocate(device, bytes);
+        if (kTimeline) Record(device, -1 - record.op, bytes);
+      }
+    }
     ++running_[device];
-    const int64_t end = now_ + duration_[at];
+    const int64_t end = now_ + DurationOf(record, device);
     if (lanes_[device] == 1) {
-      w_.only[device] = op;
+      w_.only[device] = node;
       next_[device] = end;
     } else {
-      PushHeap(&w_.endings[device], Ending{end, op, device});
+      PushHeap(&w_.endings[device], Ending{end, node, device});
       next_[device] = std::min(next_[device], end);
     }
     if (kTimeline) {
-      tl_->start[op] = now_;
-      tl_->end[op] = end;
-      tl_->start_order.push_back(op);
+      tl_->start[record.op] = now_;
+      tl_->end[record.op] = end;
+      tl_->start_order.push_back(record.op);
     }
+  }
+
+  template <typename Function>
+  void ForOutputs(int node, Function function) {
+    const int n = p_.outputs.size(nodes_[node].op);
+    for (int i = 0; i < n; ++i) function(node + i);
   }
 
   // While the op runs its outputs have one use each, the op's own: the consumers' are added when it ends. Nothing looks at the
   // difference before, since no consumer has started.
-  void PlaceOutput(int tensor, int device) {
-    const TensorRecord& record = tensors_[tensor];
-    const int residence = ResidenceOf(tensor, device);
-    Residence& x = residences_[residence];
-    if (!record.plain && ShareBuffer(tensor, device, &x)) return;
-    x = {residence, 1, record.size};
-    Allocate(device, residence, record.size);
+  void PlaceOutput(int node, int device) {
+    const Node& record = nodes_[node];
+    const int cell = CellOf(node, device);
+    Residence& x = cells_[cell].residence;
+    if (!(record.flags & kPlain) && ShareBuffer(record.tensor, device, &x)) return;
+    x = {cell, 1, record.size};
+    Allocate(device, record.size);
+    if (kTimeline) Record(device, cell, record.size);
   }
 
   bool ShareBuffer(int tensor, int device, Residence* x) {
     if (p_.lifetime[tensor] == kLifetimePersistent) {
-      x->buffer = -1;
+      x->buffer = PersistentCell();
       return true;
     }
     if (p_.view[tensor] >= 0) {
-      x->buffer = residences_[ResidenceOf(p_.view[tensor], device)].buffer;
-      if (x->buffer >= 0) ++residences_[x->buffer].uses;
+      x->buffer = ResidenceOf(s_.node_of_tensor_[p_.view[tensor]], device).buffer;
+      ++cells_[x->buffer].residence.uses;
       return true;
     }
     for (const int32_t* r = p_.reuse.begin(tensor); r != p_.reuse.end(tensor); ++r) {
-      const int buffer = residences_[ResidenceOf(*r, device)].buffer;
-      if (buffer >= 0 && residences_[buffer].uses == 1 && residences_[buffer].bytes == p_.size[tensor]) {
+      const int buffer = ResidenceOf(s_.node_of_tensor_[*r], device).buffer;
+      Residence& there = cells_[buffer].residence;
+      if (buffer != PersistentCell() && there.uses == 1 && there.bytes == p_.size[tensor]) {
         x->buffer = buffer;
-        ++residences_[buffer].uses;
+        ++there.uses;
         return true;
       }
     }
     return false;
   }
 
-  void EndOp(int op, int device) {
-    const OpRecord& record = records_[op];
+  void EndOp(int node, int device) {
+    const Node& record = nodes_[node];
     --running_[device];
     ready_devices_ |= Bit(device);
-    if (record.has_scratch) {
-      const int64_t scratch = p_.scratch[static_cast<size_t>(op) * d() + device];
-      if (scratch != 0) Free(device, ScratchBuffer(op), scratch);
+    if (record.flags & kScratch) {
+      const int64_t bytes = p_.scratch[AtOp(node, device)];
+      memory_[device] -= bytes;
+      if (kTimeline && bytes != 0) Record(device, -1 - record.op, -bytes);
     }
-    for (int i = record.outputs_begin; i < record.outputs_end; ++i) EndOutput(p_.outputs.idx[i], device);
-    for (int i = record.inputs_begin; i < record.inputs_end; ++i) EndUse(p_.inputs.idx[i], device);
-    if (record.control_begin != record.control_end) SendSignals(op, device);
+    if (record.flags & kSingle) {
+      EndOutput(node, device);
+    } else {
+      ForOutputs(node, [&](int output) { EndOutput(output, device); });
+    }
+    const int32_t* input = edges_ + record.inputs;
+    for (int i = 0; i < record.n_inputs; ++i) EndUse(input[i], device);
+    if (record.flags & kControl) SendSignals(record.op, device);
   }
 
   // Releases the consumers that are here, queues the transfers to the others, and counts both as uses.
-  void EndOutput(int tensor, int device) {
-    const TensorRecord& record = tensors_[tensor];
-    int uses = record.output ? 1 : 0;
-    if (!kMultiple) {
-      uses += record.consumers_end - record.consumers_begin;
-      for (int i = record.consumers_begin; i < record.consumers_end; ++i) Release(consumers_[i]);
+  void EndOutput(int node, int device) {
+    const Node& record = nodes_[node];
+    const int32_t* const consumer = edges_ + record.consumers;
+    int uses = record.flags & kOutput ? 1 : 0;
+    if (kDevices == 1) {
+      uses += record.n_consumers;
+      for (int i = 0; i < record.n_consumers; ++i) Release(consumer[i], device);
+    } else if (kDevices == 2) {
+      int here = 0, first = kNoRank;
+      for (int i = 0; i < record.n_consumers; ++i) {
+        OpState& state = StateOf(consumer[i]);
+        const int same = state.device == device;  // added up without a branch, since it is as good as random
+        here += same;
+        state.pending -= same;
+        first = std::min(first, same ? kNoRank : state.rank);
+        if (state.pending == 0) BecomeReady(consumer[i], device);  // one that is elsewhere still waits for this tensor
+      }
+      uses += here;
+      if (here != record.n_consumers) {
+        ++uses;
+        Residence& there = ResidenceOf(node, 1 - device);
+        there.uses = record.n_consumers - here;
+        there.bytes = first;
+        QueueTransfer(node, device, 1 - device);
+      }
     } else {
       uint64_t others = 0;
-      for (int i = record.consumers_begin; i < record.consumers_end; ++i) {
-        const int consumer = consumers_[i], q = ops_[consumer].device;
+      for (int i = 0; i < record.n_consumers; ++i) {
+        const OpState& state = StateOf(consumer[i]);
+        const int q = state.device;
         if (q == device) {
           ++uses;
-          Release(consumer);
+          Release(consumer[i], device);
           continue;
         }
-        Residence& there = residences_[ResidenceOf(tensor, q)];
+        Residence& there = ResidenceOf(node, q);
         if (others & Bit(q)) {
           ++there.uses;
-          there.bytes = std::min<int64_t>(there.bytes, ops_[consumer].rank);
+          there.bytes = std::min<int64_t>(there.bytes, state.rank);
         } else {
           others |= Bit(q);
           there.uses = 1;
-          there.bytes = ops_[consumer].rank;
+          there.bytes = state.rank;
           ++uses;
         }
       }
-      for (; others != 0; others &= others - 1) QueueTransfer(tensor, device, __builtin_ctzll(others));
+      for (; others != 0; others &= others - 1) QueueTransfer(node, device, __builtin_ctzll(others));
     }
-    EndUse(tensor, device, uses);
+    EndUse(node, device, uses);
   }
 
   void SendSignals(int op, int device) {
     uint64_t signals = 0;
     for (const int32_t* o = p_.control_successors.begin(op); o != p_.control_successors.end(op); ++o) {
-      const int q = DeviceOf(*o);
+      const int successor = s_.node_of_op_[*o], q = DeviceOf(successor);
       if (q == device) {
-        Release(*o);
+        Release(successor, q);
       } else {
         signals |= Bit(q);
       }
@@ -344,16 +410,18 @@ class Run {
 
   void ArriveSignal(int op, int device) {
     for (const int32_t* o = p_.control_successors.begin(op); o != p_.control_successors.end(op); ++o) {
-      if (ops_[*o].device == device) Release(*o);
+      const int successor = s_.node_of_op_[*o];
+      if (DeviceOf(successor) == device) Release(successor, device);
     }
   }
 
-  void QueueTransfer(int tensor, int src, int dst) {
+  void QueueTransfer(int node, int src, int dst) {
+    const int tensor = nodes_[node].tensor;
     uint32_t key = 0;
     if (c_.transfers_by_consumer) {
-      key = static_cast<uint32_t>(residences_[ResidenceOf(tensor, dst)].bytes);
+      key = static_cast<uint32_t>(ResidenceOf(node, dst).bytes);
     } else if (c_.transfer_priority) {
-      key = DescendingKey(c_.transfer_priority[ResidenceOf(tensor, dst)]);
+      key = DescendingKey(c_.transfer_priority[static_cast<size_t>(tensor) * d() + dst]);
     }
     PushHeap(&w_.link_queue[Link(src, dst)], uint64_t{key} << 32 | static_cast<uint32_t>(tensor));
     w_.link_waiting[src] |= Bit(dst);
@@ -384,35 +452,40 @@ class Run {
 
   void StartTransfer(int src, int dst) {
     const int link = Link(src, dst);
-    const int tensor = static_cast<int>(PopHeap(&w_.link_queue[link]) & 0xffffffffu);
+    const int node = s_.node_of_tensor_[PopHeap(&w_.link_queue[link]) & 0xffffffffu];
     if (w_.link_queue[link].empty()) w_.link_waiting[src] &= ~Bit(dst);
     w_.link_busy[src] |= Bit(dst);
-    const int residence = ResidenceOf(tensor, dst);
-    const int64_t size = tensors_[tensor].size;
-    residences_[residence].buffer = residence;
-    residences_[residence].bytes = size;
-    Allocate(dst, residence, size);
-    r_.transfer_bytes += size;
-    const int64_t time = s_.transfer_time_.empty() ? p_.TransferTime(tensor, src, dst)
-                                                   : s_.transfer_time_[static_cast<size_t>(s_.link_class_[link]) * p_.n_tensors + tensor];
-    w_.link_tensor[link] = tensor;
+    const Node& record = nodes_[node];
+    Residence& there = ResidenceOf(node, dst);
+    there.buffer = CellOf(node, dst);
+    there.bytes = record.size;
+    Allocate(dst, record.size);
+    if (kTimeline) Record(dst, there.buffer, record.size);
+    r_.transfer_bytes += record.size;
+    const int64_t time = s_.transfer_time_.empty()
+                             ? p_.TransferTime(record.tensor, src, dst)
+                             : s_.transfer_time_[static_cast<size_t>(s_.link_class_[link]) * p_.n_tensors + record.tensor];
+    w_.link_node[link] = node;
     w_.link_end[link] = now_ + time;
     next_[d() + src] = std::min(next_[d() + src], now_ + time);
-    if (kTimeline) tl_->transfers.push_back({tensor, src, dst, now_, now_ + time});
+    if (kTimeline) tl_->transfers.push_back({record.tensor, src, dst, now_, now_ + time});
   }
 
-  void EndTransfer(int tensor, int src, int dst) {
+  void EndTransfer(int node, int src, int dst) {
     w_.link_busy[src] &= ~Bit(dst);
     startable_links_ |= Bit(src);
     if (blocking()) {
       --running_[src];
       --running_[dst];
     }
-    EndUse(tensor, src);
-    const TensorRecord& record = tensors_[tensor];
-    for (int i = record.consumers_begin; i < record.consumers_end; ++i) {
-      const int consumer = consumers_[i];
-      if (ops_[consumer].device == dst) Release(consumer);
+    EndUse(node, src);
+    const Node& record = nodes_[node];
+    const int32_t* const consumer = edges_ + record.consumers;
+    for (int i = 0; i < record.n_consumers; ++i) {
+      OpState& state = StateOf(consumer[i]);
+      const int same = state.device == dst;
+      state.pending -= same;
+      if (same & (state.pending == 0)) BecomeReady(consumer[i], dst);
     }
   }
 
@@ -429,7 +502,7 @@ class Run {
 
   void StartOps(int device) {
     while (running_[device] < lanes_[device] && !w_.ready[device].empty()) {
-      StartOp(w_.op_at_rank[w_.ready[device].PopFirst()], device);
+      StartOp(w_.node_at_rank[w_.ready[device].PopFirst()], device);
     }
   }
 
@@ -441,13 +514,10 @@ class Run {
   Timeline* tl_;
   const int n_devices_;
   // The arrays of the hottest loops, so that no store makes the compiler load their addresses again.
-  Workspace::OpState* const ops_;
-  Residence* const residences_;
+  const Node* const nodes_;
+  const int32_t* const edges_;
+  Cell* const cells_;
   int64_t* const next_;
-  const OpRecord* const records_;
-  const TensorRecord* const tensors_;
-  const int32_t* const consumers_;
-  const int64_t* const duration_;
   const int32_t* const lanes_;
   int32_t* const running_;
   int64_t* const memory_;
@@ -459,14 +529,13 @@ class Run {
 
 namespace {
 
-void Prepare(const Problem& p, Workspace* w) {
-  const size_t n = p.n_ops, residences = static_cast<size_t>(p.n_tensors) * p.n_devices, d = p.n_devices;
-  if (w->ops.size() == n && w->residences.size() == residences && w->ready.size() == d) return;
-  w->ops.resize(n);
-  w->op_at_rank.resize(n);
+void Prepare(const Problem& p, int n_nodes, Workspace* w) {
+  const size_t n = p.n_ops, d = p.n_devices, cells = static_cast<size_t>(n_nodes) * CellsPerNode(p.n_devices) + 1;
+  if (w->node_at_rank.size() == n && w->cells.size() == cells && w->ready.size() == d) return;
+  w->cells.resize(cells);
+  w->node_at_rank.resize(n);
   w->sort_a.resize(n);
   w->sort_b.resize(n);
-  w->residences.resize(residences);
   w->ready.resize(d);
   w->running.resize(d);
   w->memory.resize(d);
@@ -475,7 +544,7 @@ void Prepare(const Problem& p, Workspace* w) {
   w->link_waiting.resize(d);
   w->link_busy.resize(d);
   w->link_end.resize(d * d);
-  w->link_tensor.resize(d * d);
+  w->link_node.resize(d * d);
   w->blocked_by.resize(d);
   w->next.resize(2 * d + 1);
   w->only.resize(d);
@@ -487,19 +556,7 @@ void Prepare(const Problem& p, Workspace* w) {
 Simulator::Simulator(Problem problem) : problem_(std::move(problem)) {
   problem_.Finish();
   const Problem& p = problem_;
-  ops_.resize(p.n_ops);
-  for (int o = 0; o < p.n_ops; ++o) {
-    const int64_t* scratch = p.scratch.data() + static_cast<size_t>(o) * p.n_devices;
-    ops_[o] = {p.outputs.ptr[o], p.outputs.ptr[o + 1], p.inputs.ptr[o], p.inputs.ptr[o + 1], p.control_successors.ptr[o],
-               p.control_successors.ptr[o + 1], p.n_predecessors[o],
-               std::any_of(scratch, scratch + p.n_devices, [](int64_t bytes) { return bytes != 0; })};
-    if (p.n_predecessors[o] == 0) sources_.push_back(o);
-  }
-  tensors_.resize(p.n_tensors);
-  for (int t = 0; t < p.n_tensors; ++t) {
-    const bool plain = p.lifetime[t] != kLifetimePersistent && p.view[t] < 0 && p.reuse.size(t) == 0;
-    tensors_[t] = {p.consumers.ptr[t], p.consumers.ptr[t + 1], p.size[t], plain, p.lifetime[t] == kLifetimeOutput};
-  }
+  BuildNodes();
   std::map<std::pair<int64_t, double>, int32_t> classes;
   for (int link = 0; link < p.n_devices * p.n_devices; ++link) {
     const bool to_itself = link % (p.n_devices + 1) == 0;
@@ -511,6 +568,50 @@ Simulator::Simulator(Problem problem) : problem_(std::move(problem)) {
     if (link_class_[link] < 0) continue;
     int64_t* row = transfer_time_.data() + static_cast<size_t>(link_class_[link]) * p.n_tensors;
     for (int t = 0; t < p.n_tensors; ++t) row[t] = p.TransferTime(t, link / p.n_devices, link % p.n_devices);
+  }
+}
+
+void Simulator::BuildNodes() {
+  const Problem& p = problem_;
+  node_of_op_.resize(p.n_ops);
+  node_of_tensor_.resize(p.n_tensors);
+  int n = 0;
+  for (int o = 0; o < p.n_ops; ++o) {
+    node_of_op_[o] = n;
+    for (int i = 0; i < p.outputs.size(o); ++i) node_of_tensor_[p.outputs.begin(o)[i]] = n + i;
+    n += std::max(1, p.outputs.size(o));
+  }
+  if (static_cast<int64_t>(n) * CellsPerNode(p.n_devices) >= std::numeric_limits<int32_t>::max()) {
+    throw std::invalid_argument("the problem has too many tensors on too many devices (" + std::to_string(n) + " on " +
+                                std::to_string(p.n_devices) + "): their product must stay below 2^31");
+  }
+  nodes_.resize(n);
+  edges_.reserve(p.inputs.idx.size() + p.consumers.idx.size());
+  for (int o = 0; o < p.n_ops; ++o) {
+    Node& node = nodes_[node_of_op_[o]];
+    const int64_t* scratch = p.scratch.data() + static_cast<size_t>(o) * p.n_devices;
+    node.op = o;
+    node.tensor = -1;
+    for (int q = 0; q < std::min(2, p.n_devices); ++q) node.duration[q] = p.duration[static_cast<size_t>(o) * p.n_devices + q];
+    node.inputs = static_cast<int32_t>(edges_.size());
+    node.n_inputs = p.inputs.size(o);
+    for (const int32_t* t = p.inputs.begin(o); t != p.inputs.end(o); ++t) edges_.push_back(node_of_tensor_[*t]);
+    if (std::any_of(scratch, scratch + p.n_devices, [](int64_t bytes) { return bytes != 0; })) node.flags |= kScratch;
+    if (p.control_successors.size(o) > 0) node.flags |= kControl;
+    if (p.outputs.size(o) == 1) node.flags |= kSingle;
+    for (const int32_t* t = p.outputs.begin(o); t != p.outputs.end(o); ++t) {
+      Node& output = nodes_[node_of_tensor_[*t]];
+      output.op = o;
+      output.tensor = *t;
+      output.size = p.size[*t];
+      output.consumers = static_cast<int32_t>(edges_.size());
+      output.n_consumers = p.consumers.size(*t);
+      for (const int32_t* c = p.consumers.begin(*t); c != p.consumers.end(*t); ++c) edges_.push_back(node_of_op_[*c]);
+      if (p.lifetime[*t] != kLifetimePersistent && p.view[*t] < 0 && p.reuse.size(*t) == 0) output.flags |= kPlain;
+      if (p.lifetime[*t] == kLifetimeOutput) output.flags |= kOutput;
+    }
+    if (p.n_predecessors[o] == 0) sources_.push_back(node_of_op_[o]);
+    if (p.persistent[o] != 0) persistent_.push_back(o);
   }
 }
 
@@ -542,7 +643,7 @@ void Simulator::CheckCandidate(const Candidate& c) const {
 }
 
 void Simulator::Evaluate(const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline) const {
-  Prepare(problem_, workspace);
+  Prepare(problem_, n_nodes(), workspace);
   const bool usual = candidate.discipline == Discipline::kPriority && !problem_.blocking_transfers;
   auto run = [&](auto devices) {
     constexpr int kDevices = decltype(devices)::value;
