@@ -15,26 +15,14 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import time
 
+from tf_regal.bench import timing
 from tf_regal.bench.models import BATCH, SIZE, make_function
 
 ROWS = [f"{model}:{mode}" for model in ("InceptionV3", "NASNetMobile") for mode in ("inference", "training")]
 CPU = "CPU:0"
 CALLS = 10
 DOC = pathlib.Path(__file__).parent.parent / "docs" / "memory.md"
-
-
-def measure(tf, call):
-    """(peak above what was in use before, seconds) of one call."""
-    tf.config.experimental.reset_memory_stats(CPU)
-    before = tf.config.experimental.get_memory_info(CPU)["current"]
-    began = time.perf_counter()
-    result = call()
-    tf.nest.map_structure(lambda t: t.numpy(), result)
-    seconds = time.perf_counter() - began
-    del result
-    return tf.config.experimental.get_memory_info(CPU)["peak"] - before, seconds
 
 
 def run_row(row, evaluations):
@@ -53,8 +41,8 @@ def run_row(row, evaluations):
     (report,) = (r for r in tf_regal.reports() if r.status != "skipped")
     samples = {"default": [], "planned": []}
     for _ in range(CALLS):
-        samples["default"].append(measure(tf, lambda: concrete(*args)))
-        samples["planned"].append(measure(tf, lambda: planned(*args)))
+        samples["default"].append(timing.peak_and_seconds(tf, CPU, lambda: concrete(*args)))
+        samples["planned"].append(timing.peak_and_seconds(tf, CPU, lambda: planned(*args)))
     plan = report.plan
     (device,) = plan.topology.names
     # Persistent chunks below 256 KiB are not counted by the allocator, neither before the call nor in its peak.

@@ -170,3 +170,43 @@ def test_two_wide_branches_get_the_edge_that_saves_memory():
     assert run.peak.max() <= TOLERANCE * solution.run.peak.max()
     loose = order.choose_edges(task, solution, all_orderable(task), "none")[1]
     assert loose.peak.max() >= 200
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_lanes_are_kept_where_the_time_is_limited(seed):
+    """Eight branches on a device with two lanes: the more time a plan may take, the less memory; never more time than that."""
+    rng = np.random.default_rng(seed)
+    graph = cases.Graph(1)
+    for _ in range(8):
+        wide = graph.source(size=int(rng.integers(50, 150)), duration=int(rng.integers(50, 150)))
+        graph.tensor(graph.op(int(rng.integers(50, 150)), [wide]), 1, lifetime=1)
+    sequential = graph.problem()
+    problem = sequential.replace(lanes=np.array([2], np.int32))
+    device = np.zeros(problem.n_ops, np.int32)
+    solution = METHODS["memory_greedy"](Task(sequential, "peak_memory", device), None)
+    default = METHODS["default"](Task(problem, "peak_memory", device), None)
+    peaks, times = [], []
+    for slowdown in (1.05, 1.2, 4.0):
+        task = Task(problem, "peak_memory", device, makespan_limit=int(slowdown * default.run.makespan))
+        _, run = order.choose_edges(task, solution, all_orderable(task), "needed")
+        assert run.makespan <= task.makespan_limit or slowdown == 1.05
+        peaks.append(int(run.peak.max()))
+        times.append(run.makespan)
+    assert peaks[2] <= TOLERANCE * solution.run.peak.max()
+    assert peaks[2] <= peaks[1] < default.run.peak.max()
+    assert times[1] < times[2]
+
+
+def test_the_footprint_decides_where_it_is_given():
+    task, solution = solved(1)
+    seen = []
+
+    def footprint(run):
+        seen.append(run)
+        return int(run.peak.max())
+
+    edges, run = order.choose_edges(task, solution, all_orderable(task), "needed", footprint)
+    assert len(seen) > 1
+    same, _ = order.choose_edges(task, solution, all_orderable(task), "needed")
+    assert edges.tolist() == same.tolist()
+    assert run.peak.max() <= TOLERANCE * solution.run.peak.max()

@@ -43,3 +43,18 @@ def interleaved(functions, repeats):
 def ratio(values, others):
     """Sample of the ratios of measurements of the same rounds."""
     return Sample.of([a / b for a, b in zip(values, others, strict=True)])
+
+
+def peak_and_seconds(tf, device, call):
+    """(peak in bytes above what was in use before, seconds) of one call, whose results are waited for.
+
+    device: a name that `tf.config.experimental.get_memory_info` knows, such as "CPU:0" (where oneDNN is on) or "GPU:0".
+    """
+    tf.config.experimental.reset_memory_stats(device)
+    before = tf.config.experimental.get_memory_info(device)["current"]
+    began = time.perf_counter()
+    result = call()
+    tf.nest.map_structure(lambda t: t.numpy(), result)
+    took = time.perf_counter() - began
+    del result
+    return tf.config.experimental.get_memory_info(device)["peak"] - before, took

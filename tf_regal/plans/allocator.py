@@ -110,7 +110,7 @@ def _bin(size):
     return min(_N_BINS - 1, max(0, (size // ALIGNMENT).bit_length() - 1))
 
 
-def chunk_peaks(run, problem, kinds, before=None):
+def chunk_peaks(run, problem, kinds, before=None, histories=_HISTORIES):
     """What the allocator of each device will report as its peak, in bytes, persistent memory included. List of int.
 
     What it reports depends on what the process allocated before. So the schedule is replayed after several histories: the variables, each
@@ -120,6 +120,7 @@ def chunk_peaks(run, problem, kinds, before=None):
     Args:
         run: a simulated run with timeline. before: another run of the same problem, or None.
         kinds: device kind per device.
+        histories: numbers of temporaries that each variable was made with.
     """
     peaks = []
     for device, kind in enumerate(kinds):
@@ -127,7 +128,7 @@ def chunk_peaks(run, problem, kinds, before=None):
         rows = _rows(run, device, small)
         rows_before = _rows(before, device, small) if before is not None else []
         held = [b for b, q in zip(problem.persistent.tolist(), _persistent_devices(run, problem), strict=True) if b > small and q == device]
-        peaks.append(max(_peak_after(held, temporaries, rows_before, rows) for temporaries in _HISTORIES))
+        peaks.append(max(_peak_after(held, temporaries, rows_before, rows) for temporaries in histories))
     return peaks
 
 

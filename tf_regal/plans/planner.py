@@ -44,11 +44,12 @@ def make_plan(graph, topology, settings, show_progress=False):
         task.progress = progress.update
         solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
-    edges, run = order.choose_edges(real, solution, graph.orderable, settings.order)
+    footprint = _footprint(problem, topology)
+    edges, run = order.choose_edges(real, solution, graph.orderable, settings.order, footprint)
     if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings)):
         # It does not hold under the orders that TensorFlow may take; a simpler one may.
         for other in solution.alternatives:
-            other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order)
+            other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order, footprint)
             if real.key(other_run) < real.key(run):
                 other.evaluations = solution.evaluations
                 solution, edges, run = other, other_edges, other_run
@@ -83,6 +84,12 @@ def _figures(run, problem, topology, before=None):
     peaks = {name: int(peak) for name, peak in zip(topology.names, run.peak, strict=True)}
     chunks = allocator.chunk_peaks(run, problem, [spec.kind for spec in topology.devices], before)
     return Figures(run.makespan / 1e9, peaks, int(run.transfer_bytes), dict(zip(topology.names, chunks, strict=True)))
+
+
+def _footprint(problem, topology):
+    """Run → about the largest peak that a device's allocator will report, in bytes (two histories: many runs are compared)."""
+    kinds = [spec.kind for spec in topology.devices]
+    return lambda run: max(allocator.chunk_peaks(run, problem, kinds, histories=(0, 3)))
 
 
 def _bounds(task):

@@ -2,17 +2,19 @@
 
 import numpy as np
 
-from tf_regal import problem as problem_lib
 from tf_regal.problem import LIFETIME_NORMAL, LIFETIME_OUTPUT
 from tf_regal.search.task import make_simulator
 
 MODES = ("needed", "full", "none")
-_SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0)  # of the ops that are chained, largest first
-_TOLERANCE = 1.02  # how much worse than under the full order the objective may get
-_RANDOM_RUNS = 40
+_SHARES = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.75, 1.0)
+"""Of the ops that are chained, those that weigh most first."""
+
+_TOLERANCE = 1.02  # how much worse the objective may get for fewer edges and less time
+_RANDOM_RUNS, _FEW_RUNS = 40, 2
+_CHECKED = 4  # sets of edges that are looked at closely
 
 
-def choose_edges(task, solution, orderable, mode="needed"):
+def choose_edges(task, solution, orderable, mode="needed", footprint=None):
     """Control edges that make TensorFlow follow the solution.
 
     TensorFlow starts whatever is ready, in an order of its own. "needed" chains the ops that matter (those with large outputs for
@@ -20,28 +22,42 @@ def choose_edges(task, solution, orderable, mode="needed"):
     ready-queue disciplines; "full" chains all; "none" none. Edges never cross devices (a crossing costs a transfer), and
     those that other edges imply are left out.
 
+    Where memory is the objective, a device that runs several ops at once loses speed to every edge. So chains of one op at a time and of
+    as many as the device has lanes are both tried, from few ops to all: of those that keep the task's makespan limit and are within 2 %
+    of the lowest peak among them the fastest is taken.
+
     Args:
         task: with the problem as the devices run it (their real lanes).
         orderable: bool [ops].
+        footprint: for "peak_memory": called with a simulated run (with timeline), gives the bytes that count; default: its largest peak.
 
     Returns:
         (edges int32 [k, 2], run): (before, after) pairs, and the worst simulated run under them (see `worst_run`).
     """
-    problem = task.problem
     if mode == "none":
-        return np.empty((0, 2), np.int32), worst_run(task, solution, np.empty((0, 2), np.int32))
-    weight = _weights(problem, task.objective, solution.device)
+        edges = np.empty((0, 2), np.int32)
+        return edges, worst_run(task, solution, edges)
     candidates = np.flatnonzero(orderable)
     if mode == "full":
         edges = _chain(task, solution, candidates, 1)
         return edges, worst_run(task, solution, edges)
+    weight = _weights(task.problem, task.objective, solution.device)
     ranked = candidates[np.argsort(-weight[candidates], kind="stable")]
+    if task.objective == "runtime":
+        return _fewest(task, solution, ranked)
+    return _fastest(task, solution, ranked, footprint or (lambda run: int(run.peak.max())))
+
+
+def _share(ranked, share):
+    return ranked[: int(np.ceil(share * len(ranked)))]
+
+
+def _fewest(task, solution, ranked):
+    """The fewest edges that keep the makespan; the best found where none do."""
     excess, figure = _figure(task, solution, solution.run)
     best = None
     for share in _SHARES:
-        chosen = ranked[: int(np.ceil(share * len(ranked)))]
-        # Devices that run several ops at once keep their lanes for speed; for memory one op at a time is what was planned.
-        edges = _chain(task, solution, chosen, 1 if task.objective == "peak_memory" else problem.lanes)
+        edges = _chain(task, solution, _share(ranked, share), task.problem.lanes)
         run = worst_run(task, solution, edges)
         found = _figure(task, solution, run)
         if best is None or found < _figure(task, solution, best[1]):
@@ -51,18 +67,64 @@ def choose_edges(task, solution, orderable, mode="needed"):
     return best
 
 
+def _fastest(task, solution, ranked, footprint):
+    """The fastest set of edges within the makespan limit and within 2 % of the lowest peak there."""
+
+    def key(run):
+        late = max(0, run.makespan - task.makespan_limit) if task.makespan_limit is not None else 0
+        return _figure(task, solution, run)[0], late, footprint(run)
+
+    planned = footprint(solution.run)
+    sets, seen = [], set()
+    # The devices' own lanes first: the same peak costs less time there.
+    for lanes in [task.problem.lanes, np.ones_like(task.problem.lanes)][: 2 if (task.problem.lanes > 1).any() else 1]:
+        for share in _SHARES:
+            edges = _chain(task, solution, _share(ranked, share), lanes)
+            if edges.tobytes() in seen:
+                continue
+            seen.add(edges.tobytes())
+            for random_runs in (_FEW_RUNS, _RANDOM_RUNS):
+                run = worst_run(task, solution, edges, random_runs)
+                found = key(run)
+                enough = found[:2] == (0, 0) and found[2] <= _TOLERANCE * planned
+                if not enough:
+                    break
+            sets.append((found, edges, run, enough))
+            if found[1] > 0 or enough:
+                break  # more edges would only be slower
+    excess, late, lowest = min(found for found, *_ in sets)
+
+    def rank(one):
+        found, edges, run, _ = one
+        close = found[:2] == (excess, late) and found[2] <= _TOLERANCE * lowest
+        return (0, run.makespan, len(edges)) if close else (1, *found)
+
+    sets.sort(key=rank)
+    best = None
+    for _, edges, run, closely in sets[:_CHECKED]:
+        if not closely:
+            run = worst_run(task, solution, edges)
+        found = key(run)
+        if best is None or found < best[0]:
+            best = (found, edges, run)
+        if found[:2] == (excess, late) and found[2] <= _TOLERANCE * lowest:
+            return edges, run
+    return best[1], best[2]
+
+
 def with_edges(problem, edges):
     """The problem with more control edges (before, after)."""
     if len(edges) == 0:
         return problem
-    control = [set(problem.control_inputs(op).tolist()) for op in range(problem.n_ops)]
-    for before, after in edges.tolist():
-        control[after].add(before)
-    ptr, idx = problem_lib.csr([sorted(c) for c in control])
-    return problem.replace(control_ptr=ptr, control_idx=idx)
+    n = problem.n_ops
+    after = np.concatenate([np.repeat(np.arange(n, dtype=np.int64), np.diff(problem.control_ptr)), edges[:, 1]])
+    pairs = np.unique(after * n + np.concatenate([problem.control_idx, edges[:, 0]]))
+    ptr = np.zeros(n + 1, np.int32)
+    np.cumsum(np.bincount(pairs // n, minlength=n), out=ptr[1:])
+    return problem.replace(control_ptr=ptr, control_idx=(pairs % n).astype(np.int32))
 
 
-def worst_run(task, solution, edges):
+def worst_run(task, solution, edges, random_runs=_RANDOM_RUNS):
     """The worst run found, by the objective, of the placement under the edges.
 
     Tried: ready ops first come, last come, heaviest first, in the planned order and its reverse, and in random orders. A sample: an order
@@ -77,7 +139,7 @@ def worst_run(task, solution, edges):
         (none, None, "fifo"), (none, None, "lifo"), (weight, None, "priority"), (-solution.priority, None, "priority"),
         (solution.priority, solution.transfer_priority, "priority"),
     ]
-    orders += [(rng.random(n, dtype=np.float32), None, "priority") for _ in range(_RANDOM_RUNS)]
+    orders += [(rng.random(n, dtype=np.float32), None, "priority") for _ in range(random_runs)]
     worst = max(orders, key=lambda order: _figure(task, solution, simulator.run(solution.device, order[0], order[1], discipline=order[2])))
     return simulator.run(solution.device, worst[0], worst[1], discipline=worst[2], timeline=True)
 
