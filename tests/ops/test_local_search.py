@@ -1,5 +1,7 @@
 """The core's local search and list heuristics, through `tf_regal.ops`."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,46 @@ def test_earliest_finish_placement_shares_out_work_and_keeps_within_memory():
     graph.capacity = np.array([20, 1000])
     device = ops.earliest_finish_placement(ops.Simulator(graph.problem()), np.arange(6.0))
     assert np.bincount(device).tolist() == [2, 4]
+
+
+def _slow_earliest_start(problem, allowed, rank):
+    """All pairs of a ready op and a device, looked at again for every op."""
+    n, d = problem.n_ops, problem.n_devices
+    free = [[0] * int(lanes) for lanes in problem.lanes]
+    device, end, group, order = [-1] * n, [0] * n, {}, []
+    while len(order) < n:
+        pairs = []
+        for op in range(n):
+            tensors = problem.inputs(op).tolist()
+            before = [int(problem.producer[t]) for t in tensors] + problem.control_inputs(op).tolist()
+            if device[op] >= 0 or any(device[b] < 0 for b in before):
+                continue
+            for q in range(d):
+                if not int(allowed[problem.group[op]]) >> q & 1 or group.get(int(problem.group[op]), q) != q:
+                    continue
+                there = [min(free[q])]
+                for t in tensors:
+                    p = int(problem.producer[t])
+                    moved = device[p] != q
+                    cost = int(problem.latency[device[p], q]) + math.ceil(int(problem.size[t]) * float(problem.ns_per_byte[device[p], q])) if moved else 0
+                    there.append(end[p] + cost)
+                for c in problem.control_inputs(op).tolist():
+                    there.append(end[c] + (int(problem.latency[device[c], q]) if device[c] != q else 0))
+                pairs.append((max(there), -rank[op], q, op))
+        start, _, q, op = min(pairs)
+        device[op], group[int(problem.group[op])], end[op] = q, q, start + int(problem.duration[op, q])
+        free[q][free[q].index(min(free[q]))] = end[op]
+        order.append(op)
+    return device, order
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_earliest_start_schedule(seed):
+    problem = random_problem(np.random.default_rng(seed), 40, 1 + seed % 4, blocking=False)
+    simulator = ops.Simulator(problem)
+    rank = ops.upward_rank(simulator)
+    device, order = ops.earliest_start_schedule(simulator, rank)
+    assert (device.tolist(), order.tolist()) == _slow_earliest_start(problem, simulator.allowed, rank.tolist())
 
 
 def test_noise_changes_the_orders():

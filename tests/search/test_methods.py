@@ -127,7 +127,7 @@ def test_every_ingredient_of_regal_can_be_left_out(ingredient, evaluations):
 def test_ingredients_change_the_result():
     problem = problem_of(22, 120, 3)
     names = ["regal", *(f"regal-without-{ingredient}" for ingredient in regal.INGREDIENTS), "regal-without-seeds+decoders+genetic"]
-    solutions = [method(name)(task_of(problem, "peak_memory"), Budget(1000)) for name in names]
+    solutions = [method(name)(task_of(problem, "peak_memory"), Budget(5000)) for name in names]
     assert len({s.device.tobytes() + s.priority.tobytes() for s in solutions}) == len(names)
 
 

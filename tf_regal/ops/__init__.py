@@ -10,8 +10,19 @@ from tf_regal.ops._core import (
     depth_first_order,
     downward_rank,
     earliest_finish_placement,
+    earliest_start_schedule,
     memory_greedy_order,
     upward_rank,
 )
 
-__all__ = ["Brkga", "LocalSearch", "Simulator", "depth_first_order", "downward_rank", "earliest_finish_placement", "memory_greedy_order", "upward_rank"]
+__all__ = [
+    "Brkga",
+    "LocalSearch",
+    "Simulator",
+    "depth_first_order",
+    "downward_rank",
+    "earliest_finish_placement",
+    "earliest_start_schedule",
+    "memory_greedy_order",
+    "upward_rank",
+]

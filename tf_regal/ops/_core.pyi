@@ -37,6 +37,9 @@ def downward_rank(simulator: Simulator, transfer_weight: float = 1.0) -> NDArray
 def earliest_finish_placement(simulator: Simulator, rank: NDArray[np.float64]) -> NDArray[np.int32]:
     """HEFT's placement, [ops]: ops by falling rank, each group where its first op ends first."""
 
+def earliest_start_schedule(simulator: Simulator, rank: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """(device [ops], order [ops]): of all pairs of a ready op and a device the one that starts first is next, ties to the higher rank."""
+
 def memory_greedy_order(simulator: Simulator, rank: NDArray[np.float64], noise: NDArray[np.float64] | None = None) -> NDArray[np.int32]:
     """Always the ready op that adds least memory (times its noise) next, [ops]."""
 

@@ -298,6 +298,10 @@ PYBIND11_MODULE(_core, m) {
   m.def("earliest_finish_placement", [](const Simulator& s, const Array<double>& rank) {
           return ToArray(EarliestFinishPlacement(s.problem(), PerOp(s, "rank", rank)));
         }, py::arg("simulator"), py::arg("rank"));
+  m.def("earliest_start_schedule", [](const Simulator& s, const Array<double>& rank) {
+          const auto [device, order] = EarliestStartSchedule(s.problem(), PerOp(s, "rank", rank));
+          return py::make_tuple(ToArray(device), ToArray(order));
+        }, py::arg("simulator"), py::arg("rank"));
   m.def("memory_greedy_order", [](const Simulator& s, const Array<double>& rank, const std::optional<Array<double>>& noise) {
           return ToArray(MemoryGreedyOrder(s.problem(), PerOp(s, "rank", rank), PerOp(s, "noise", noise)));
         }, py::arg("simulator"), py::arg("rank"), py::arg("noise") = py::none());

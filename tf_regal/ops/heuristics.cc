@@ -4,6 +4,7 @@
 #include <limits>
 #include <queue>
 #include <tuple>
+#include <utility>
 
 namespace tf_regal {
 namespace {
@@ -168,6 +169,70 @@ std::vector<int32_t> EarliestFinishPlacement(const Problem& p, const double* ran
     });
   }
   return device;
+}
+
+std::pair<std::vector<int32_t>, std::vector<int32_t>> EarliestStartSchedule(const Problem& p, const double* rank) {
+  const int n = p.n_ops, d = p.n_devices;
+  using Waiting = std::tuple<int64_t, double, int32_t>;  // when its inputs are there, −rank, op
+  using Startable = std::pair<double, int32_t>;          // −rank, op
+  std::vector<std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t>>> lanes(d);
+  std::vector<std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>> waiting(d);
+  std::vector<std::priority_queue<Startable, std::vector<Startable>, std::greater<Startable>>> startable(d);
+  for (int q = 0; q < d; ++q) {
+    for (int i = 0; i < p.lanes[q]; ++i) lanes[q].push(0);
+  }
+  std::vector<int64_t> end(n, 0);
+  std::vector<int32_t> device(n, -1), device_of_group(p.n_groups, -1), pending = p.n_predecessors, order;
+  const auto enter = [&](int op) {
+    const int g = p.group[op];
+    for (uint64_t rest = device_of_group[g] >= 0 ? uint64_t{1} << device_of_group[g] : p.allowed[g]; rest != 0; rest &= rest - 1) {
+      const int q = __builtin_ctzll(rest);
+      int64_t there = 0;
+      for (const int32_t* t = p.inputs.begin(op); t != p.inputs.end(op); ++t) {
+        const int source = p.producer[*t], src = device[source];
+        there = std::max(there, end[source] + (src == q ? 0 : p.TransferTime(*t, src, q)));
+      }
+      for (const int32_t* c = p.control.begin(op); c != p.control.end(op); ++c) {
+        there = std::max(there, end[*c] + (device[*c] == q ? 0 : p.latency[static_cast<size_t>(device[*c]) * d + q]));
+      }
+      waiting[q].emplace(there, -rank[op], op);
+    }
+  };
+  const auto stale = [&](int op, int q) {
+    const int g = p.group[op];
+    return device[op] >= 0 || (device_of_group[g] >= 0 && device_of_group[g] != q);
+  };
+  for (int o = 0; o < n; ++o) {
+    if (pending[o] == 0) enter(o);
+  }
+  while (static_cast<int>(order.size()) < n) {
+    int best = -1;
+    std::tuple<int64_t, double> best_key;  // start, −rank
+    for (int q = 0; q < d; ++q) {
+      auto& later = waiting[q];
+      auto& now = startable[q];
+      const int64_t free = lanes[q].top();
+      while (!later.empty() && (std::get<0>(later.top()) <= free || stale(std::get<2>(later.top()), q))) {
+        now.emplace(std::get<1>(later.top()), std::get<2>(later.top()));
+        later.pop();
+      }
+      while (!now.empty() && stale(now.top().second, q)) now.pop();
+      if (now.empty() && later.empty()) continue;
+      const std::tuple<int64_t, double> key = now.empty() ? std::tuple(std::get<0>(later.top()), std::get<1>(later.top()))
+                                                          : std::tuple(free, now.top().first);
+      if (best < 0 || key < best_key) best = q, best_key = key;
+    }
+    const int op = startable[best].empty() ? std::get<2>(waiting[best].top()) : startable[best].top().second;
+    device_of_group[p.group[op]] = device[op] = best;
+    end[op] = std::get<0>(best_key) + p.duration[static_cast<size_t>(op) * d + best];
+    lanes[best].pop();
+    lanes[best].push(end[op]);
+    order.push_back(op);
+    ForEachSuccessor(p, op, [&](int successor) {
+      if (--pending[successor] == 0) enter(successor);
+    });
+  }
+  return {device, order};
 }
 
 std::vector<int32_t> MemoryGreedyOrder(const Problem& p, const double* rank, const double* noise) {

@@ -3,6 +3,7 @@
 #define TF_REGAL_OPS_HEURISTICS_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "problem.h"
@@ -20,6 +21,11 @@ std::vector<double> DownwardRank(const Problem& problem, double transfer_weight)
 // taken to carry one transfer at a time. Where memory is limited, a device that would hold more bytes than its capacity (persistent
 // ones, and outputs until their last consumer is placed) is taken only if all would.
 std::vector<int32_t> EarliestFinishPlacement(const Problem& problem, const double* rank);
+
+// The earliest task first (Hwang et al. 1989): of all pairs of a ready op and a device the one that starts first is next, ties to the
+// higher rank (float [n_ops]). Transfers take their time but never wait for each other; memory does not count. Returns the devices and
+// the ops in the order in which they start, [n_ops] each.
+std::pair<std::vector<int32_t>, std::vector<int32_t>> EarliestStartSchedule(const Problem& problem, const double* rank);
 
 // Always the ready op that adds least memory next (allocates minus frees; on one device), ties to the higher rank. `noise` (double
 // [n_ops], or null) is a factor for what each op adds.

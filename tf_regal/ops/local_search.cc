@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kRound = 50;      // steps of a chain between two comparisons of the chains
 constexpr int64_t kPatience = 300;  // steps without a new best, after which the chain is shaken
+constexpr int64_t kReplacements = 10;  // how often within the horizon the worst chain is replaced by the best
 constexpr int kFruitless = 20;      // moves that were not possible, one after the other, before a step is given up
 
 void CheckOptions(const LocalSearchOptions& o, size_t starts) {
@@ -136,6 +137,9 @@ void LocalSearch::Improve(int64_t evaluations) {
     work();
     for (std::thread& thread : threads) thread.join();
     evaluations_ += left;
+    // Not too often: with the same ancestor the chains would all look in the same place.
+    if (evaluations_ * kReplacements < options_.horizon * (replaced_ + 1)) continue;
+    ++replaced_;
     // The chain that is behind goes on from the best that was found.
     auto better = [](const auto& a, const auto& b) { return a->best.fitness < b->best.fitness; };
     const auto& best = *std::min_element(chains_.begin(), chains_.end(), better);

@@ -64,6 +64,7 @@ class LocalSearch {
   const LocalSearchOptions options_;
   std::vector<std::unique_ptr<Chain>> chains_;
   int64_t evaluations_ = 0;
+  int64_t replaced_ = 0;  // chains that went on from the best
 };
 
 }  // namespace tf_regal

@@ -47,6 +47,15 @@ def heft_placement(task, rank):
     return ops.earliest_finish_placement(task.simulator, rank)
 
 
+def earliest_start(task, rank):
+    """The earliest task first (Hwang et al. 1989): of all pairs of a ready op and a device the one that starts first is next, ties to the higher rank.
+
+    Returns (device int32 [ops], priority float32 [ops]).
+    """
+    device, order = ops.earliest_start_schedule(task.simulator, rank)
+    return device, order_to_priority(order, task.problem.n_ops)
+
+
 def memory_greedy_order(task, noise=None):
     """Always the ready op that adds least memory next (allocates minus frees), for one device; ties to the longest path. int32 [ops].
 

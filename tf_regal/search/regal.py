@@ -23,10 +23,10 @@ INGREDIENTS = {
 }
 
 _SAMPLES_SHARE = 0.02  # of the evaluations, for the decoders
-_GENETIC_SHARE = 0.2   # of the evaluations and seconds
-_CHAINS = 4
+_GENETIC_SHARE = 0.1   # of the evaluations and seconds
+_CHAINS = 6
 _STARTS = 12           # placements that the local search may begin with
-_SLACK = {"runtime": 0.01, "peak_memory": 0.04}  # of the local search, at its beginning
+_SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its beginning
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
 
@@ -79,6 +79,9 @@ def _seeds(task):
         if i > 0:
             for discipline in ("fifo", "lifo"):
                 yield task.evaluate(device, none, discipline=discipline)
+    if task.problem.n_devices > 1:
+        for weight in (0.0, 1.0):
+            yield task.evaluate(*heuristics.earliest_start(task, heuristics.upward_rank(task, weight)))
 
 
 def _placements(task, greedy, depth):
@@ -105,7 +108,10 @@ def samples(task, count, budget):
         noise = np.exp(rng.normal(0, _SIGMAS[i % len(_SIGMAS)], n))
         if task.objective == "runtime" and d > 1:
             rank = heuristics.upward_rank(task, rng.choice([0.0, 0.5, 1.0, 2.0])) * noise
-            found.append(_without_timeline(task.evaluate(heuristics.heft_placement(task, rank), rank.astype(np.float32))))
+            if i % 2:
+                found.append(_without_timeline(task.evaluate(*heuristics.earliest_start(task, rank))))
+            else:
+                found.append(_without_timeline(task.evaluate(heuristics.heft_placement(task, rank), rank.astype(np.float32))))
             continue
         order = heuristics.memory_greedy_order(task, noise) if i % 2 else heuristics.depth_first_order(task, noise)
         device = task.default_device
