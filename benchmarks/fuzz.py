@@ -369,6 +369,10 @@ def ranking(rng):
         device = ops.earliest_finish_placement(built, given)
         built.run(device, np.zeros(problem.n_ops, np.float32))
     with contextlib.suppress(*CORE_ERRORS):
+        device, order = ops.earliest_start_schedule(built, given)
+        assert sorted(order) == list(range(problem.n_ops))
+        built.run(device, np.zeros(problem.n_ops, np.float32))
+    with contextlib.suppress(*CORE_ERRORS):
         assert sorted(ops.memory_greedy_order(built, given, noise)) == list(range(problem.n_ops))
     with contextlib.suppress(*CORE_ERRORS):
         assert sorted(ops.depth_first_order(built, noise)) == list(range(problem.n_ops))
