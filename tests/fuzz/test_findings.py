@@ -77,7 +77,8 @@ DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
     ("path", "value", "match"),
     [
         (("persistent_bytes",), 3, "persistent_bytes must hold whole numbers"), (("start_ns",), {}, "start_ns must hold whole numbers"),
-        (("start_ns", 0), 1.5, "start_ns must hold whole numbers"), (("edges",), [[0]], "rows of 2"),
+        (("start_ns", 0), 1.5, "start_ns must hold whole numbers"), (("start_ns", 0), -(2**63), "starts before 0"),
+        (("end_ns", 0), -(2**63), "ends before it starts"), (("edges",), [[0]], "rows of 2"),
         (("edges",), [[2**32, 2**32 + 1]], "names devices or ops that it does not have"), (("memory", 0), [3], "rows of 2"), (("memory", 0), None, "rows of 2"),
         (("predicted", "peak_bytes"), 1.5, "TypeError"), (("predicted", "peak_bytes", DEVICE), "8", r"predicted\.peak_bytes\['.*CPU:0'\] is '8'"),
         (("predicted", "peak_bytes"), {}, "does not name the plan's devices"), (("default", "makespan_s"), "1", r"default\.makespan_s is '1'"),

@@ -201,6 +201,8 @@ def _check(plan):
         raise ValueError("its columns have different lengths")
     if n and (plan.device.min() < 0 or plan.device.max() >= d or sorted(plan.start_order) != list(range(n))):
         raise ValueError("it names devices or ops that it does not have")
+    if n and (plan.start_ns.min() < 0 or np.any(plan.end_ns < plan.start_ns)):
+        raise ValueError("an op starts before 0 or ends before it starts")
     if plan.objective not in OBJECTIVES or len(set(plan.ops)) != n or len(plan.memory) != d:
         raise ValueError("its objective, ops or memory curves do not fit")
     if any(not (0 <= t[0] < n and max(t[1:3]) < d and min(t) >= 0) for t in plan.transfers):

@@ -24,7 +24,8 @@ INGREDIENTS = {
 
 _SAMPLES_SHARE = 0.02  # of the evaluations, for the decoders
 _GENETIC_SHARE = 0.1   # of the evaluations and seconds
-_CHAINS = 6
+_CHAINS = 6            # at most; fewer where each would have no time to get anywhere
+_STEPS = 300           # evaluations of a chain, at least (but two chains in any case)
 _STARTS = 12           # placements that the local search may begin with
 _SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its beginning
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
@@ -124,9 +125,14 @@ def samples(task, count, budget):
 
 def _improve(task, budget, starts, evaluations):
     """The local search, from the best of the starts."""
+    horizon = evaluations
+    if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
+        made = budget.evaluations - evaluations
+        horizon = max(1, min(evaluations, int(made / max(budget.elapsed, 1e-3) * max(budget.seconds - budget.elapsed, 0.0))))
+    chains = min(_CHAINS, max(2, horizon // _STEPS))
     search = ops.LocalSearch(
-        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=_CHAINS, slack=_SLACK[task.objective],
-        horizon=evaluations, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
+        task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=chains, slack=_SLACK[task.objective],
+        horizon=horizon, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
     )
     done = 0
     while True:
@@ -135,7 +141,7 @@ def _improve(task, budget, starts, evaluations):
         done = search.evaluations
         if done >= evaluations or budget.expired:
             break
-        search.improve(min(done + 50 * _CHAINS, evaluations))
+        search.improve(min(done + 50 * chains, evaluations))
     best = search.best
     run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
     return Solution(np.asarray(best.device), np.asarray(best.priority), best.transfer_priority, run, evaluations=done)
