@@ -1,5 +1,6 @@
 """Topology.detect: with the TensorFlow of this machine (no accelerator), and with a stand-in that reports others."""
 
+import collections
 import contextlib
 import json
 import os
@@ -124,15 +125,16 @@ class Card(types.SimpleNamespace):
         super().__init__(name=name, limits=limits, capability=capability)
 
 
-def tensorflow(logical=(), cards=(), files=None, threads=0, here=TASK + "CPU:0"):
+def tensorflow(logical=(), cards=(), files=None, threads=0, here=TASK + "CPU:0", failures=0):
     """A module that stands in for tensorflow.
 
     Args:
         logical: names of the logical devices.
         cards: `Card`s of this process.
         files: {process: {path: text}}, the files of remote machines.
+        failures: how many times a file cannot be read before it can.
     """
-    scopes = []
+    scopes, reads = [], collections.Counter()
 
     @contextlib.contextmanager
     def device(name):
@@ -144,7 +146,8 @@ def tensorflow(logical=(), cards=(), files=None, threads=0, here=TASK + "CPU:0")
         return (files or {}).get(scopes[-1].partition("/device:")[0], {})
 
     def read_file(path):
-        if path not in remote_files():
+        reads[path] += 1
+        if path not in remote_files() or reads[path] <= failures:
             raise OpError(path)
         return Tensor(value=remote_files()[path].encode())
 
@@ -332,6 +335,14 @@ def test_models_tell_how_fast_a_device_is(detect):
     one, two = topology.devices
     assert one.model != two.model
     assert 2 * one.flops == two.flops
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2])
+def test_a_busy_worker_is_asked_again(detect, failures):
+    process = "/job:worker/replica:0/task:0"
+    files = {process: {"/proc/cpuinfo": cpuinfo(4)}}
+    topology = detect(logical=[f"{process}/device:CPU:0"], files=files, failures=failures)
+    assert topology.devices[0].lanes == 4
 
 
 def test_affinity_of_a_worker(detect):

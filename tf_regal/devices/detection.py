@@ -1,6 +1,7 @@
 """`Topology.detect()`: the devices that TensorFlow sees in this process, with the figures of this machine."""
 
 import collections
+import contextlib
 import dataclasses
 import os
 import re
@@ -13,6 +14,7 @@ from tf_regal.errors import TopologyError
 
 _JOB_AND_TASK = re.compile(r"/job:[^/]+/replica:\d+/task:\d+")
 _LOCAL = "/job:localhost/replica:0/task:0"
+_READS = 3  # of a file of another machine, until it says something
 
 # What TensorFlow calls the card ("Tesla V100-SXM2-32GB", "NVIDIA A100-SXM4-80GB") -> model; the first that fits counts.
 _GPU_NAMES = (
@@ -132,11 +134,13 @@ def _remote(tf, process, devices):
 
 def _remote_reader(tf, process):
     def read(path):
-        try:
-            with tf.device(device_name("CPU", 0, process)):
-                return tf.io.read_file(path).numpy().decode("utf-8", "replace")
-        except tf.errors.OpError:
-            return ""
+        # A busy worker may refuse once; what a file says decides over links and memory, so that is not taken for an answer.
+        for _ in range(_READS):
+            with contextlib.suppress(tf.errors.OpError), tf.device(device_name("CPU", 0, process)):
+                text = tf.io.read_file(path).numpy().decode("utf-8", "replace")
+                if text:
+                    return text
+        return ""
 
     return read
 
