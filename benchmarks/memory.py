@@ -18,6 +18,7 @@ import sys
 
 from tf_regal.bench import timing
 from tf_regal.bench.models import BATCH, SIZE, make_function
+from tf_regal.plans import allocator
 
 ROWS = [f"{model}:{mode}" for model in ("InceptionV3", "NASNetMobile") for mode in ("inference", "training")]
 CPU = "CPU:0"
@@ -45,8 +46,8 @@ def run_row(row, evaluations):
         samples["planned"].append(timing.peak_and_seconds(tf, CPU, lambda: planned(*args)))
     plan = report.plan
     (device,) = plan.topology.names
-    # Persistent chunks below 256 KiB are not counted by the allocator, neither before the call nor in its peak.
-    held = sum(b for b in plan.persistent_bytes.tolist() if b > 256 << 10)
+    # Neither before the call nor in its peak does the allocator count small persistent chunks.
+    held = sum(allocator.counted(plan.persistent_bytes.tolist(), "CPU"))
     print(
         json.dumps(
             {

@@ -18,12 +18,12 @@ import sys
 
 from tf_regal.bench import timing
 from tf_regal.bench.models import BATCH, SIZE, make_function
+from tf_regal.plans import allocator
 
 ROWS = ("InceptionV3:training", "NASNetMobile:inference")
 SLOWDOWNS = (1.0, 1.05, 1.1, 1.2, 1.5, 2.0)
 CALLS = 16
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-COUNTED_FROM = 256 << 10  # bytes: the allocator's statistics leave out smaller chunks
 
 
 def run_row(row, calls):
@@ -44,7 +44,7 @@ def run_row(row, calls):
         report = [r for r in tf_regal.reports() if r.status != "skipped"][-1]
         plan = report.plan
         (device,) = plan.topology.names
-        held = sum(b for b in plan.persistent_bytes.tolist() if b > COUNTED_FROM)
+        held = sum(allocator.counted(plan.persistent_bytes.tolist(), "CPU"))
         points.append(
             {
                 "max_slowdown": slowdown,

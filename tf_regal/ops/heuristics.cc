@@ -68,6 +68,26 @@ void ForEachSuccessor(const Problem& p, int op, Visit visit) {
   std::for_each(p.control_successors.begin(op), p.control_successors.end(op), visit);
 }
 
+// Per device the times when its lanes are free, the earliest on top.
+using Lanes = std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t>>;
+
+std::vector<Lanes> FreeLanes(const Problem& p) {
+  std::vector<Lanes> lanes(p.n_devices);
+  for (int q = 0; q < p.n_devices; ++q) {
+    for (int i = 0; i < p.lanes[q]; ++i) lanes[q].push(0);
+  }
+  return lanes;
+}
+
+// When the signals of the op's control predecessors are there on device q, ns.
+int64_t SignalsThere(const Problem& p, int op, int q, const std::vector<int64_t>& end, const std::vector<int32_t>& device) {
+  int64_t there = 0;
+  for (const int32_t* c = p.control.begin(op); c != p.control.end(op); ++c) {
+    there = std::max(there, end[*c] + (device[*c] == q ? 0 : p.latency[static_cast<size_t>(device[*c]) * p.n_devices + q]));
+  }
+  return there;
+}
+
 }  // namespace
 
 std::vector<double> UpwardRank(const Problem& p, double transfer_weight) {
@@ -105,10 +125,7 @@ std::vector<int32_t> EarliestFinishPlacement(const Problem& p, const double* ran
   const int n = p.n_ops, d = p.n_devices;
   std::vector<int64_t> group_persistent(p.n_groups, 0);
   for (int o = 0; o < n; ++o) group_persistent[p.group[o]] += p.persistent[o];
-  std::vector<std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t>>> lanes(d);
-  for (int q = 0; q < d; ++q) {
-    for (int i = 0; i < p.lanes[q]; ++i) lanes[q].push(0);
-  }
+  std::vector<Lanes> lanes = FreeLanes(p);
   std::vector<int64_t> line_free(static_cast<size_t>(d) * d, 0), end(n, 0), held(d, 0);
   std::vector<int64_t> arrival(static_cast<size_t>(p.n_tensors) * d, -1);
   std::vector<int32_t> device(n, 0), device_of_group(p.n_groups, -1), left(p.n_tensors);
@@ -144,11 +161,8 @@ std::vector<int32_t> EarliestFinishPlacement(const Problem& p, const double* ran
     std::tuple<int64_t, int64_t> best_key;  // bytes above capacity, end
     for (uint64_t rest = device_of_group[g] >= 0 ? uint64_t{1} << device_of_group[g] : p.allowed[g]; rest != 0; rest &= rest - 1) {
       const int q = __builtin_ctzll(rest);
-      int64_t inputs_there = 0;
+      int64_t inputs_there = SignalsThere(p, op, q, end, device);
       for (const int32_t* t = p.inputs.begin(op); t != p.inputs.end(op); ++t) inputs_there = std::max(inputs_there, arrives(*t, q, false));
-      for (const int32_t* c = p.control.begin(op); c != p.control.end(op); ++c) {
-        inputs_there = std::max(inputs_there, end[*c] + (device[*c] == q ? 0 : p.latency[static_cast<size_t>(device[*c]) * d + q]));
-      }
       const int64_t bytes = held[q] + made + (device_of_group[g] < 0 ? group_persistent[g] : 0);
       const std::tuple<int64_t, int64_t> key(std::max<int64_t>(0, bytes - p.capacity[q]),
                                              std::max(inputs_there, lanes[q].top()) + p.duration[static_cast<size_t>(op) * d + q]);
@@ -175,25 +189,19 @@ std::pair<std::vector<int32_t>, std::vector<int32_t>> EarliestStartSchedule(cons
   const int n = p.n_ops, d = p.n_devices;
   using Waiting = std::tuple<int64_t, double, int32_t>;  // when its inputs are there, −rank, op
   using Startable = std::pair<double, int32_t>;          // −rank, op
-  std::vector<std::priority_queue<int64_t, std::vector<int64_t>, std::greater<int64_t>>> lanes(d);
+  std::vector<Lanes> lanes = FreeLanes(p);
   std::vector<std::priority_queue<Waiting, std::vector<Waiting>, std::greater<Waiting>>> waiting(d);
   std::vector<std::priority_queue<Startable, std::vector<Startable>, std::greater<Startable>>> startable(d);
-  for (int q = 0; q < d; ++q) {
-    for (int i = 0; i < p.lanes[q]; ++i) lanes[q].push(0);
-  }
   std::vector<int64_t> end(n, 0);
   std::vector<int32_t> device(n, -1), device_of_group(p.n_groups, -1), pending = p.n_predecessors, order;
   const auto enter = [&](int op) {
     const int g = p.group[op];
     for (uint64_t rest = device_of_group[g] >= 0 ? uint64_t{1} << device_of_group[g] : p.allowed[g]; rest != 0; rest &= rest - 1) {
       const int q = __builtin_ctzll(rest);
-      int64_t there = 0;
+      int64_t there = SignalsThere(p, op, q, end, device);
       for (const int32_t* t = p.inputs.begin(op); t != p.inputs.end(op); ++t) {
         const int source = p.producer[*t], src = device[source];
         there = std::max(there, end[source] + (src == q ? 0 : p.TransferTime(*t, src, q)));
-      }
-      for (const int32_t* c = p.control.begin(op); c != p.control.end(op); ++c) {
-        there = std::max(there, end[*c] + (device[*c] == q ? 0 : p.latency[static_cast<size_t>(device[*c]) * d + q]));
       }
       waiting[q].emplace(there, -rank[op], op);
     }

@@ -191,7 +191,6 @@ class Run {
   }
 
   void BecomeReady(int node, int device) {
-    __builtin_prefetch(&nodes_[node]);
     if (by_priority()) {
       w_.ready[device].Insert(StateOf(node).rank);
       ready_devices_ |= Bit(device);

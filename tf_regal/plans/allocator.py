@@ -110,6 +110,11 @@ def _bin(size):
     return min(_N_BINS - 1, max(0, (size // ALIGNMENT).bit_length() - 1))
 
 
+def counted(persistent, kind):
+    """The persistent buffers (bytes) that the statistics of a device of this kind count."""
+    return [size for size in persistent if size > (_SMALL_ON_CPU if kind == "CPU" else 0)]
+
+
 def chunk_peaks(run, problem, kinds, before=None, histories=_HISTORIES):
     """What the allocator of each device will report as its peak, in bytes, persistent memory included. List of int.
 
@@ -127,7 +132,8 @@ def chunk_peaks(run, problem, kinds, before=None, histories=_HISTORIES):
         small = _SMALL_ON_CPU if kind == "CPU" else 0
         rows = _rows(run, device, small)
         rows_before = _rows(before, device, small) if before is not None else []
-        held = [b for b, q in zip(problem.persistent.tolist(), _persistent_devices(run, problem), strict=True) if b > small and q == device]
+        mine = [b for b, q in zip(problem.persistent.tolist(), _persistent_devices(run, problem), strict=True) if q == device]
+        held = counted(mine, kind)
         peaks.append(max(_peak_after(held, temporaries, rows_before, rows) for temporaries in histories))
     return peaks
 
