@@ -128,7 +128,8 @@ def _improve(task, budget, starts, evaluations):
     horizon = evaluations
     if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
         made = budget.evaluations - evaluations
-        horizon = max(1, min(evaluations, int(made / max(budget.elapsed, 1e-3) * max(budget.seconds - budget.elapsed, 0.0))))
+        affordable = made / max(budget.elapsed, 1e-3) * max(budget.seconds - budget.elapsed, 0.0)
+        horizon = max(1, int(min(evaluations, affordable)))  # the smaller one first: endless seconds are no integer
     chains = min(_CHAINS, max(2, horizon // _STEPS))
     search = ops.LocalSearch(
         task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=chains, slack=_SLACK[task.objective],
