@@ -1,12 +1,16 @@
 """Builds the native core; everything else is in pyproject.toml."""
 
 from pybind11.setup_helpers import Pybind11Extension
-from setuptools import setup
+from setuptools import find_packages, setup
 
 HEADERS = ("brkga", "heuristics", "local_search", "neighborhood", "objective", "paged", "problem", "random", "ranking", "simulator")
 SOURCES = ("binding", "brkga", "heuristics", "local_search", "neighborhood", "problem", "ranking", "simulator")
 
 setup(
+    # The shipped policies are a folder of their own in the source tree, and part of the package where it is installed.
+    packages=[*find_packages(include=["tf_regal*"]), "tf_regal.saved_policies"],
+    package_dir={"tf_regal.saved_policies": "saved_policies"},
+    package_data={"tf_regal": ["ops/_core.pyi", "py.typed"], "tf_regal.saved_policies": ["*/card.json", "*/*.pb", "*/variables/*"]},
     ext_modules=[
         Pybind11Extension(
             "tf_regal.ops._core",

@@ -7,6 +7,7 @@ from tf_regal.devices import Topology, detection
 from tf_regal.graph import models
 from tf_regal.hook import first_call, session
 from tf_regal.plans import Plan, planner
+from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef, saved_model
 from tf_regal.settings import Settings
 
@@ -35,7 +36,7 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
         model, inputs=inputs, outputs=outputs, signature=signature, batch_size=chosen.batch_size, default_device=topology.names[0]
     )
     if read.capture is None:
-        return planner.make_plan(read.graph, topology, chosen, show_progress)
+        return planner.make_plan(read.graph, topology, chosen, show_progress, inference.proposer(chosen))
     return first_call.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
 
 

@@ -25,6 +25,10 @@ class PlanFileError(TfRegalError):
     """A plan file is damaged, truncated, or of another version."""
 
 
+class PolicyError(TfRegalError):
+    """A policy is missing, damaged, or of another version."""
+
+
 class PlanMismatchError(TfRegalError):
     """A plan does not fit: it was made for another graph, or names devices that are not here."""
 

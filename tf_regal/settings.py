@@ -20,7 +20,7 @@ class Settings:
     objective: "runtime" (seconds per call, within the devices' memory) or "peak_memory" (largest peak of a device, in bytes).
     max_slowdown: for "peak_memory": how many times the default plan's predicted time the plan may take.
     method: a name of `tf_regal.search.METHODS`, or "regal-without-" and an ingredient (`tf_regal.search.regal.INGREDIENTS`).
-    policy: "auto" (the shipped one for the objective where there is one) or None (uniform).
+    policy: "auto" (the shipped one for the objective), a path of one of your own (`tf-regal train`), or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
     costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
     min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".
@@ -32,7 +32,7 @@ class Settings:
     objective: str = "runtime"
     max_slowdown: float = 1.5
     method: str = "regal"
-    policy: str | None = "auto"
+    policy: object = "auto"
     evaluations: int = 5000
     seconds: float | None = None
     seed: int = 0
@@ -49,7 +49,8 @@ class Settings:
 
         _one_of("objective", self.objective, OBJECTIVES)
         method(self.method)
-        _one_of("policy", self.policy, ("auto", None))
+        if not (self.policy is None or (isinstance(self.policy, (str, os.PathLike)) and os.fspath(self.policy))):
+            raise errors.InvalidArgumentError(f"policy={self.policy!r} is not valid; expected 'auto', the directory of a policy, or None for none")
         _one_of("costs", self.costs, ("analytic",))
         _one_of("apply", self.apply, APPLY_MODES)
         _one_of("order", self.order, order.MODES)
@@ -83,8 +84,10 @@ class Settings:
 
     def key(self):
         """What of the settings decides the plan, as a dict of plain values (the topology apart)."""
-        names = ("objective", "max_slowdown", "method", "policy", "evaluations", "seconds", "seed", "costs", "order")
-        return {name: getattr(self, name) for name in names}
+        from tf_regal.policy import cards
+
+        names = ("objective", "max_slowdown", "method", "evaluations", "seconds", "seed", "costs", "order")
+        return {name: getattr(self, name) for name in names} | {"policy": cards.identity(self.policy, self.objective)}
 
 
 def _one_of(name, value, valid):

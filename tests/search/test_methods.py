@@ -9,12 +9,13 @@ from tests.ops import cases
 from tf_regal import errors, ops
 from tf_regal.plans.planner import default_placement
 from tf_regal.search import METHODS, Budget, Task, method, regal
+from tf_regal.search.proposal import Proposal, choice
 
 OBJECTIVES = ("runtime", "peak_memory")
 N = 300
 # cp_sat has tests of its own: it takes what time it is given.
 QUICK = [method for method in METHODS if method != "cp_sat"]
-USES_THE_BUDGET = ("regal", "brkga", "tuned_brkga", "random", "local_search")
+USES_THE_BUDGET = ("idrs", "regal", "brkga", "tuned_brkga", "random", "local_search")
 USES_PART_OF_THE_BUDGET = ("gp_dfs", "one_shot")
 
 
@@ -125,9 +126,10 @@ def test_every_ingredient_of_regal_can_be_left_out(ingredient, evaluations):
 
 
 def test_ingredients_change_the_result():
-    problem = problem_of(22, 120, 3)
+    task = task_of(problem_of(22, 120, 3), "peak_memory")
+    task.proposal = Proposal(choice(task.default_device[:, None] == np.arange(3), np.full((120, 3), 2)), choice(np.linspace(1, 0, 120), np.full(120, 2)))
     names = ["regal", *(f"regal-without-{ingredient}" for ingredient in regal.INGREDIENTS), "regal-without-seeds+decoders+genetic"]
-    solutions = [method(name)(task_of(problem, "peak_memory"), Budget(5000)) for name in names]
+    solutions = [method(name)(task, Budget(5000)) for name in names]
     assert len({s.device.tobytes() + s.priority.tobytes() for s in solutions}) == len(names)
 
 

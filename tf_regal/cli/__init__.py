@@ -20,6 +20,8 @@ VERBS = (
     "apply",
     "show",
     "compare",
+    "train",
+    "evaluate",
     "bench",
     "devices",
     "demo",

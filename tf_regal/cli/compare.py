@@ -9,7 +9,7 @@ import tempfile
 import tqdm
 
 from tf_regal import comparison, errors
-from tf_regal.cli import graph_files, options, output
+from tf_regal.cli import graph_files, options, output, proposals
 from tf_regal.comparison import graphs as graphs_lib
 from tf_regal.comparison import statistics, table
 from tf_regal.search import METHODS, OBJECTIVES
@@ -37,18 +37,17 @@ def add_parser(subparsers):
         epilog=_EPILOG,
     )
     parser.add_argument("graphs", metavar="GRAPH", nargs="+", help=graphs_lib.KINDS.replace("%", "%%"))
+    add_options(parser)
+    return parser
+
+
+def add_options(parser, methods=True):
+    """Everything but the graphs; without `methods` neither --methods nor --baseline, for verbs that know them."""
     options.add_output(parser)
     options.add_progress(parser)
     group = parser.add_argument_group("what is compared")
-    group.add_argument(
-        "--methods",
-        metavar="A,B",
-        type=_words,
-        default=["regal", "brkga", "default"],
-        help=f"of {', '.join(METHODS)}, or regal-without- and one of {', '.join(INGREDIENTS)}; M:N gives one a budget of its own, N evaluations, "
-        "and M:Ss S seconds (default: regal,brkga,default)",
-    )
-    group.add_argument("--baseline", metavar="M", default="brkga", help="what improvements are over (default: %(default)s); run in any case")
+    if methods:
+        _add_methods(group)
     group.add_argument(
         "--reference",
         metavar="M:N",
@@ -71,8 +70,8 @@ def add_parser(subparsers):
         "--objective",
         metavar="O",
         type=_words,
-        default=["runtime"],
-        help=f"{' or '.join(OBJECTIVES)}, or both with a comma between (default: runtime)",
+        default=["runtime"] if methods else None,
+        help=f"{' or '.join(OBJECTIVES)}, or both with a comma between (default: {'runtime' if methods else 'what there is a policy for'})",
     )
     group.add_argument(
         "--max-slowdown",
@@ -97,7 +96,18 @@ def add_parser(subparsers):
     )
     group.add_argument("--per-graph", action="store_true", help="also a table with a row per graph")
     group.add_argument("--markdown", metavar="F.md", help="also write the tables as Markdown")
-    return parser
+
+
+def _add_methods(group):
+    group.add_argument(
+        "--methods",
+        metavar="A,B",
+        type=_words,
+        default=["regal", "brkga", "default"],
+        help=f"of {', '.join(METHODS)}, or regal-without- and one of {', '.join(INGREDIENTS)}; M:N gives one a budget of its own, N evaluations, "
+        f"and M:Ss S seconds; M@P draws the keys of brkga, idrs or regal from the proposal P: {proposals.KINDS} (default: regal,brkga,default)",
+    )
+    group.add_argument("--baseline", metavar="M", default="brkga", help="what improvements are over (default: %(default)s); run in any case")
 
 
 def run(args):
@@ -120,6 +130,7 @@ def run(args):
                 n_processes=args.jobs,
                 once=references,
                 any_version=args.any_version,
+                proposals=proposals.Proposals(stack.enter_context(tempfile.TemporaryDirectory(prefix="tf_regal_proposals_"))),
                 progress=progress.update,
             )
         reports = [_report(args, setting, cases, specs, baseline, default, found.records) for setting in settings]
@@ -157,7 +168,7 @@ def _what(args):
 
 def _spec(option, text, args):
     try:
-        return comparison.Spec.parse(text, args.evaluations, args.seconds)
+        return comparison.Spec.parse(text, args.evaluations, args.seconds, proposals.identify)
     except errors.InvalidArgumentError as error:
         raise errors.InvalidArgumentError(f"{option}={text!r}: {error}") from error
 

@@ -6,8 +6,11 @@ from tf_regal.graph import task_graphs
 JSON = (".json", ".json.xz")
 
 
-def read(path, topology):
-    """OpGraph with costs for the topology. Loads TensorFlow for what is not JSON. Raises GraphError where it cannot be read."""
+def read(path, *topologies):
+    """OpGraph with costs for the topologies (those of a JSON file are its own). Loads TensorFlow for what is not JSON.
+
+    Raises GraphError where it cannot be read.
+    """
     if path.endswith(JSON):
         return task_graphs.load(path)
     startup.load_tensorflow()
@@ -15,7 +18,8 @@ def read(path, topology):
     from tf_regal.graph import models
 
     # Costs, and the devices of arguments, are those of the topology.
-    found = models.read(path, default_device=topology.names[0])
+    found = models.read(path, default_device=topologies[0].names[0])
     if found.capture is not None:
-        analytic.add_costs(found.capture, topology)
+        for topology in topologies:
+            analytic.add_costs(found.capture, topology)
     return found.graph

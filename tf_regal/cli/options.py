@@ -137,7 +137,7 @@ def add_settings(parser):
         metavar="P",
         type=_policy,
         default=default("policy"),
-        help="auto: the shipped policy for the objective, where there is one; none: uniform (default: %(default)s)",
+        help="what the genetic search draws from: auto, the shipped policy for the objective; a policy's directory; none: uniform (default: %(default)s)",
     )
     group.add_argument(
         "--evaluations",

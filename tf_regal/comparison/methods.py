@@ -19,21 +19,35 @@ _ROOT = pathlib.Path(tf_regal.__file__).parent
 
 @dataclasses.dataclass(frozen=True)
 class Spec:
-    """A method and its budget. label: what it is called in tables, such as "brkga" or "brkga:500000"; seconds: None for no limit."""
+    """A method and its budget. label: what it is called in tables, such as "brkga" or "brkga:500000"; seconds: None for no limit.
+
+    proposal: what its keys are drawn from, as the user named it, or None; proposal_version: a digest of what that name means now.
+    """
 
     label: str
     method: str
     evaluations: int
     seconds: float | None = None
+    proposal: str | None = None
+    proposal_version: str | None = None
+
+    @property
+    def full_method(self):
+        """The method with its proposal, "brkga@auto"."""
+        return self.method if self.proposal is None else f"{self.method}@{self.proposal}"
 
     @classmethod
-    def parse(cls, text, evaluations, seconds=None):
-        """"M" (with the budget given), "M:N" (N evaluations) or "M:Ss" (S seconds, any number of evaluations).
+    def parse(cls, text, evaluations, seconds=None, identify=None):
+        """"M" (with the budget given), "M:N" (N evaluations) or "M:Ss" (S seconds, any number of evaluations); "M@P" for a method with the proposal P.
 
+        identify: a function P → digest, for proposals; InvalidArgumentError where there is no P.
         Raises InvalidArgumentError where the method or its budget is not known.
         """
-        name, colon, budget = text.partition(":")
+        full, colon, budget = text.rpartition(":") if ":" in text else (text, "", "")
+        name, at, proposal = full.partition("@")
         resolve(name)
+        if at:
+            return cls._with_proposal(text, name, proposal, budget, evaluations, seconds, identify)
         if not colon:
             return cls(text, name, evaluations, seconds)
         match = _BUDGET.fullmatch(budget)
@@ -44,6 +58,13 @@ class Spec:
         if match["seconds"]:
             return cls(text, name, UNLIMITED, float(match["seconds"]))
         return cls(text, name, int(match["evaluations"]))
+
+    @classmethod
+    def _with_proposal(cls, text, name, proposal, budget, evaluations, seconds, identify):
+        if not search.uses_proposals(name) or identify is None:
+            raise errors.InvalidArgumentError(f"methods={text!r}: {name} draws nothing from a proposal; leave out '@{proposal}', or give brkga, idrs or regal")
+        plain = cls.parse(f"{name}:{budget}" if budget else name, evaluations, seconds)
+        return dataclasses.replace(plain, label=text, proposal=proposal, proposal_version=identify(proposal))
 
 
 def resolve(name):

@@ -19,7 +19,8 @@ def key(record, any_version=False):
     """What makes a run the same as another one, the seed apart. any_version: whatever the code was."""
     slowdown = record["max_slowdown"] if record["objective"] == "peak_memory" else None
     code = None if any_version else record["code"]
-    return record["problem"], record["objective"], slowdown, record["method"], record["evaluations"], record["seconds"], code
+    # A proposal is no code: that of another policy is another method, whatever the version.
+    return record["problem"], record["objective"], slowdown, record["method"], record.get("proposal"), record["evaluations"], record["seconds"], code
 
 
 class ResultsFile:

@@ -67,7 +67,7 @@ def digest(built):
     return found.hexdigest()[:32]
 
 
-def execute(cases, specs, n_seeds, found, *, n_processes=1, once=(), any_version=False, progress=None):
+def execute(cases, specs, n_seeds, found, *, n_processes=1, once=(), any_version=False, proposals=None, progress=None):
     """Runs what is missing.
 
     Args:
@@ -76,13 +76,14 @@ def execute(cases, specs, n_seeds, found, *, n_processes=1, once=(), any_version
         found: a `ResultsFile`; every result is appended to it as soon as it is there.
         n_processes: how many runs at the same time, each in a process and on a thread of its own.
         once: more Specs, that are run with seed 0 only.
+        proposals: a function (Case, Spec) → path of the proposal (`search.proposal.save`); needed where a Spec has one.
         any_version: results of other versions of the code are not run again.
         progress: called with (runs done, runs in total as far as is known now).
 
     Returns:
         list of (Case, Spec, seed, `worker.Failure`): the runs that gave no result.
     """
-    work = _Work(cases, specs, n_seeds, found, once, any_version)
+    work = _Work(cases, specs, n_seeds, found, once, any_version, proposals)
     failures = []
     _report(progress, work)
     for job, outcome in worker.outcomes(n_processes, work.take):
@@ -106,8 +107,8 @@ def _report(progress, work):
 class _Work:
     """What is still to be run."""
 
-    def __init__(self, cases, specs, n_seeds, found, once, any_version):
-        self._n_seeds, self._any_version = n_seeds, any_version
+    def __init__(self, cases, specs, n_seeds, found, once, any_version, proposals):
+        self._n_seeds, self._any_version, self._proposals = n_seeds, any_version, proposals
         self._seeds = collections.defaultdict(dict)  # key -> {seed: whether the method asked for it}
         for record in found.records:
             self._seeds[results.key(record, any_version)][record["seed"]] = record["seeded"]
@@ -140,6 +141,8 @@ class _Work:
         if not self.queue:
             return None
         job, what = self.queue.popleft()
+        if job.spec.proposal is not None:  # made when it is needed: what was run before needs none
+            job = dataclasses.replace(job, proposal=self._proposals(what[0], job.spec))
         self.running[job] = what
         return job
 
@@ -148,6 +151,7 @@ def record_of(case, spec, seed, outcome):
     """The line of the results file."""
     return {
         "graph": case.name, "fingerprint": case.fingerprint, "problem": case.problem, "ops": case.ops, "topology": case.setting.topology.name,
-        "objective": case.setting.objective, "max_slowdown": case.setting.max_slowdown, "method": spec.method, "evaluations": spec.evaluations,
-        "seconds": spec.seconds, "seed": seed, "code": methods.code_version(spec.method), **outcome,
+        "objective": case.setting.objective, "max_slowdown": case.setting.max_slowdown, "method": spec.full_method, "evaluations": spec.evaluations,
+        "seconds": spec.seconds, "seed": seed, "code": methods.code_version(spec.method),
+        **({} if spec.proposal is None else {"proposal": spec.proposal_version}), **outcome,
     }  # fmt: skip

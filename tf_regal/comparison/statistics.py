@@ -58,6 +58,7 @@ class Row:
     go improvement, its 95 % interval low … high, and the gaps (to the best known, and to the lower bound).
     or_default, or_default_low, or_default_high: improvement and interval where an infeasible run counts as the default plan, which is what is kept
     then: over all graphs where both have a value so.
+    headroom: the mean improvement as a share of the mean improvement that the best known would be, over the same graphs.
     best: share of all graphs of the set where it is best. worse_than_default: graphs where any run is worse than the default plan.
     runs, infeasible: runs, and how many of them exceed memory or makespan limit. over_budget: runs that took more evaluations than they were given.
     time_s: median of the runs.
@@ -74,6 +75,7 @@ class Row:
     or_default_high: float | None
     gap_best: float | None
     gap_bound: float | None
+    headroom: float | None
     best: float | None
     worse_than_default: int
     runs: int
@@ -203,6 +205,7 @@ def _row(graphs, label, baseline, labels, budget, resamples):
         or_default_high=or_default[2],
         gap_best=_mean([gap(have[i], label, have[i].best_known) for i in compared]),
         gap_bound=_mean([gap(have[i], label, have[i].bound) for i in compared]),
+        headroom=_headroom([improvements[i] for i in compared], [_possible(have[i], baseline) for i in compared]),
         best=sum(is_best(graph, label, labels) for graph in graphs) / len(graphs) if graphs else None,
         worse_than_default=sum(worse_than_default(graph, label) for graph in have),
         runs=len(runs),
@@ -227,6 +230,15 @@ def improvement(graph, label, baseline, or_default=False):
         if a is not None and b is not None and a.feasible and b.feasible and (b.value > 0 or a.value == 0):
             shares.append(1 - a.value / b.value if b.value else 0.0)
     return _mean(shares)
+
+
+def _possible(graph, baseline):
+    """The improvement over the baseline that the best known is: mean over the baseline's feasible runs."""
+    return _mean([1 - graph.best_known / o.value if o.value else 0.0 for o in graph.outcomes[baseline].values() if o.feasible])
+
+
+def _headroom(improvements, possible):
+    return sum(improvements) / sum(possible) if sum(possible) > 0 else None
 
 
 def gap(graph, label, least):

@@ -17,13 +17,17 @@ from tf_regal.devices import Topology
 from tf_regal.graph import task_graphs
 from tf_regal.plans import planner
 from tf_regal.search import METHODS, Budget, Task
+from tf_regal.search import proposal as proposal_lib
 
 _KEPT = 4  # graphs that a process keeps: its runs come graph by graph
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """A run: method and budget (`methods.Spec`), seed, and where. path: a JSON file with costs for the topology (see `task_graphs.load`)."""
+    """A run: method and budget (`methods.Spec`), seed, and where.
+
+    path: a JSON file with costs for the topology (see `task_graphs.load`). proposal: path of a proposal file, or None.
+    """
 
     path: str
     topology: Topology
@@ -31,6 +35,7 @@ class Job:
     max_slowdown: float
     spec: methods.Spec
     seed: int
+    proposal: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +82,8 @@ class Runs:
         limit = makespan_limit(job.max_slowdown, default_makespan) if job.objective == "peak_memory" else None
         task = WatchedTask(built, job.objective, default_device, makespan_limit=limit, seed=job.seed, progress=progress)
         task.seed_was_read = False
+        if job.proposal is not None:
+            task.proposal = proposal_lib.load(job.proposal)
         method = methods.resolve(job.spec.method)
         began = time.perf_counter()
         solution = method(task, Budget(job.spec.evaluations, job.spec.seconds, threads=1))

@@ -18,6 +18,7 @@ from tf_regal.costs import analytic
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import builder, runnable
 from tf_regal.plans import PlanCache, Report, planner
+from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef, readback
 
 _ATTEMPTS = 4
@@ -115,7 +116,7 @@ def plan_capture(capture, topology, settings, seconds=None, show_progress=False)
     analytic.add_costs(capture, topology)
     seconds["costs"] = round(time.monotonic() - began, 3)
     began = time.monotonic()
-    plan = planner.make_plan(capture.graph, topology, settings, show_progress)
+    plan = planner.make_plan(capture.graph, topology, settings, show_progress, inference.proposer(settings))
     seconds["plan"] = round(time.monotonic() - began, 3)
     cache.save(capture.graph, topology, settings, plan)
     return plan

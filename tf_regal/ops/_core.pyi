@@ -88,7 +88,10 @@ class Brkga:
         seed: int = 0,
         threads: int = 1,
         seeds: Iterable[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32] | None]] = (),
-    ) -> None: ...
+        proposal: tuple[NDArray[np.uint16], NDArray[np.float32]] | None = None,
+    ) -> None:
+        """proposal: (choice, table): for every affinity ([groups * devices], none with one device) and then every op's priority ([ops]) a row
+        of the table, float32 [choices, points]: the inverse of a distribution function at equally spaced probabilities from 0 to 1."""
     def evolve(self, evaluations: int) -> None:
         """Goes on until this many candidates have been simulated in total. Releases the GIL."""
     @property

@@ -195,6 +195,20 @@ std::vector<Seed> ToSeeds(const Problem& p, const py::iterable& seeds) {
   return result;
 }
 
+Proposal ToProposal(const py::object& proposal) {
+  Proposal result;
+  if (proposal.is_none()) return result;
+  const py::tuple pair = py::cast<py::tuple>(proposal);
+  if (pair.size() != 2) throw std::invalid_argument("proposal: expected (choice, table)");
+  const auto choice = py::cast<Array<uint16_t>>(pair[0]);
+  const auto table = py::cast<Array<float>>(pair[1]);
+  if (choice.ndim() != 1 || table.ndim() != 2) throw std::invalid_argument("proposal: expected choice with one dimension and a table with two");
+  result.choice.assign(choice.data(), choice.data() + choice.size());
+  result.table.assign(table.data(), table.data() + table.size());
+  result.points = static_cast<int>(table.shape(1));
+  return result;
+}
+
 Objective ParseObjective(const std::string& name) {
   if (name == "runtime") return Objective::kRuntime;
   if (name == "peak_memory") return Objective::kPeakMemory;
@@ -237,7 +251,7 @@ const double* PerOp(const Simulator& simulator, const char* name, const std::opt
 
 std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
                                  int population, int elites, int mutants, double rho, uint64_t seed, int threads,
-                                 const py::iterable& seeds) {
+                                 const py::iterable& seeds, const py::object& proposal) {
   BrkgaOptions options;
   options.objective = ParseObjective(objective);
   options.makespan_limit = ToLimit(makespan_limit);
@@ -247,7 +261,7 @@ std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& 
   options.rho = rho;
   options.seed = seed;
   options.threads = threads;
-  return std::make_unique<Brkga>(&simulator, options, ToSeeds(simulator.problem(), seeds));
+  return std::make_unique<Brkga>(&simulator, options, ToSeeds(simulator.problem(), seeds), ToProposal(proposal));
 }
 
 py::object TableOrNone(const std::vector<float>& values, py::ssize_t columns) {
@@ -321,7 +335,8 @@ PYBIND11_MODULE(_core, m) {
   py::class_<Brkga>(m, "Brkga")
       .def(py::init(&MakeBrkga), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
            py::arg("makespan_limit") = py::none(), py::arg("population") = 100, py::arg("elites") = 20, py::arg("mutants") = 15,
-           py::arg("rho") = 0.7, py::arg("seed") = 0, py::arg("threads") = 1, py::arg("seeds") = py::tuple())
+           py::arg("rho") = 0.7, py::arg("seed") = 0, py::arg("threads") = 1, py::arg("seeds") = py::tuple(),
+           py::arg("proposal") = py::none())
       .def("evolve", &Brkga::Evolve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("evaluations", &Brkga::evaluations)
       .def_property_readonly("best", &BestOf<Brkga>)

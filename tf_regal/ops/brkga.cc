@@ -7,8 +7,6 @@
 #include <string>
 #include <thread>
 
-#include "random.h"
-
 namespace tf_regal {
 namespace {
 
@@ -44,16 +42,51 @@ void CheckSeed(const Simulator& simulator, const Seed& seed) {
                             seed.transfer_priority.empty() ? nullptr : seed.transfer_priority.data()});
 }
 
-Brkga::Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds)
-    : simulator_(*simulator), options_(options), seeds_(std::move(seeds)) {
+Brkga::Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds, Proposal proposal)
+    : simulator_(*simulator), options_(options), seeds_(std::move(seeds)), proposal_(std::move(proposal)) {
   CheckOptions(options_);
   const Problem& p = simulator_.problem();
   const size_t residences = static_cast<size_t>(p.n_tensors) * p.n_devices;
   for (const Seed& seed : seeds_) CheckSeed(simulator_, seed);
   if (p.n_devices > 1) n_affinities_ = static_cast<size_t>(p.n_groups) * p.n_devices;
   n_keys_ = n_affinities_ + p.n_ops + (p.n_devices > 1 ? residences : 0);
+  CheckProposal();
   workers_.resize(options_.threads);
   for (Worker& worker : workers_) worker.device.assign(p.n_ops, 0);
+}
+
+void Brkga::CheckProposal() const {
+  const std::vector<uint16_t>& choice = proposal_.choice;
+  if (choice.empty()) return;
+  const size_t wanted = n_affinities_ + simulator_.problem().n_ops;
+  if (choice.size() != wanted) {
+    throw std::invalid_argument("proposal: choice has " + std::to_string(choice.size()) + " elements; expected " + std::to_string(wanted) +
+                                ", one per group and device (none with one device) and one per op");
+  }
+  if (proposal_.points < 2) throw std::invalid_argument("proposal: the table has " + std::to_string(proposal_.points) + " columns; expected 2 or more");
+  const size_t rows = proposal_.table.size() / proposal_.points;
+  for (size_t i = 0; i < choice.size(); ++i) {
+    if (choice[i] >= rows) {
+      throw std::invalid_argument("proposal: choice[" + std::to_string(i) + "] is " + std::to_string(choice[i]) + "; the table has " +
+                                  std::to_string(rows) + " rows");
+    }
+  }
+  for (float value : proposal_.table) {
+    if (!(value >= 0.0f && value <= 1.0f)) throw std::invalid_argument("proposal: the table has " + std::to_string(value) + "; expected 0 to 1");
+  }
+}
+
+void Brkga::Draw(Random* random, Individual* individual) const {
+  individual->keys.resize(n_keys_);
+  float* keys = individual->keys.data();
+  random->Uniform(keys, n_keys_);
+  const int last = proposal_.points - 2;
+  for (size_t i = 0; i < proposal_.choice.size(); ++i) {
+    const float* row = proposal_.table.data() + static_cast<size_t>(proposal_.choice[i]) * proposal_.points;
+    const float place = keys[i] * static_cast<float>(last + 1);
+    const int below = static_cast<int>(place);  // a uniform key is below 1
+    keys[i] = row[below] + (place - static_cast<float>(below)) * (row[below + 1] - row[below]);
+  }
 }
 
 void Brkga::Encode(const Seed& seed, std::vector<float>* keys) const {
@@ -106,18 +139,18 @@ void Brkga::Fill(int index, Individual* individual) const {
     Encode(seeds_[index], &individual->keys);
     return;
   }
-  individual->keys.resize(n_keys_);
-  Random(options_.seed, 0, index).Uniform(individual->keys.data(), n_keys_);
+  Random random(options_.seed, 0, index);
+  Draw(&random, individual);
 }
 
 void Brkga::Breed(int index, Individual* individual) const {
   Random random(options_.seed, generation_, index);
-  individual->keys.resize(n_keys_);
   const int n_children = options_.population - options_.elites - options_.mutants;
   if (index >= n_children) {
-    random.Uniform(individual->keys.data(), n_keys_);
+    Draw(&random, individual);
     return;
   }
+  individual->keys.resize(n_keys_);
   const float* elite = population_[random.Below(options_.elites)].keys.data();
   const float* other =
       population_[options_.elites + random.Below(static_cast<int>(population_.size()) - options_.elites)].keys.data();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "objective.h"
+#include "random.h"
 #include "simulator.h"
 
 namespace tf_regal {
@@ -31,6 +32,15 @@ struct Seed {
   std::vector<float> transfer_priority;  // [n_tensors, n_devices], or empty
 };
 
+// Where the first population and the mutants are drawn from: a distribution for every affinity and every op's priority; the priorities of
+// transfers are uniform. `table` holds the inverse distribution functions, one per row, at `points` equally spaced probabilities from 0
+// to 1; between them they are linear. Rows of 0 to 1 in equal steps give exactly what is drawn without a proposal.
+struct Proposal {
+  std::vector<uint16_t> choice;  // [affinities + n_ops], rows of the table; empty: all uniform
+  std::vector<float> table;      // [choices, points]
+  int points = 0;
+};
+
 // Throws std::invalid_argument where a seed does not fit the problem.
 void CheckSeed(const Simulator& simulator, const Seed& seed);
 
@@ -42,8 +52,8 @@ struct Solution {
 
 class Brkga {
  public:
-  // Throws std::invalid_argument where an option or a seed is not valid. The simulator must outlive this object.
-  Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds);
+  // Throws std::invalid_argument where an option, a seed or the proposal is not valid. The simulator must outlive this object.
+  Brkga(const Simulator* simulator, const BrkgaOptions& options, std::vector<Seed> seeds, Proposal proposal = {});
 
   // Goes on until `evaluations` candidates have been simulated since the beginning. The result depends on the seed and
   // the number of evaluations only: not on the number of threads, nor on how a run is cut into calls at whole generations.
@@ -69,13 +79,16 @@ class Brkga {
   void Decode(const std::vector<float>& keys, std::vector<int32_t>* device) const;
   Candidate MakeCandidate(const std::vector<float>& keys, const std::vector<int32_t>& device) const;
   void Score(Individual* individual, Worker* worker) const;
-  void Fill(int index, Individual* individual) const;  // of the first population
+  void CheckProposal() const;
+  void Draw(Random* random, Individual* individual) const;  // all keys from the proposal
+  void Fill(int index, Individual* individual) const;       // of the first population
   void Breed(int index, Individual* individual) const;
   void Generation(int64_t budget);
 
   const Simulator& simulator_;
   const BrkgaOptions options_;
   const std::vector<Seed> seeds_;
+  const Proposal proposal_;
   size_t n_affinities_ = 0, n_keys_ = 0;
   std::vector<Individual> population_, children_;
   std::vector<Worker> workers_;

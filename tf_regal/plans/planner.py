@@ -17,9 +17,10 @@ MARGIN = 0.02
 _PROGRESS_AFTER_S = 1.0
 
 
-def make_plan(graph, topology, settings, show_progress=False):
+def make_plan(graph, topology, settings, show_progress=False, propose=None):
     """Plans an OpGraph that has costs for the topology's devices.
 
+    propose: a function Task → Proposal (`policy.inference.proposer`), or None: the search draws uniformly.
     Returns the Plan; `plan.pays` says whether it is worth applying. Raises InfeasibleError where nothing fits the devices' memory.
     """
     began = time.monotonic()
@@ -42,6 +43,8 @@ def make_plan(graph, topology, settings, show_progress=False):
     budget = Budget(settings.evaluations, settings.seconds)
     with _Progress(budget, show_progress) as progress:
         task.progress = progress.update
+        if propose is not None:
+            task.proposal = propose(task)
         solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
     footprint = _footprint(problem, topology)
@@ -60,7 +63,7 @@ def make_plan(graph, topology, settings, show_progress=False):
         persistent_bytes=problem.persistent,
         predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
-        search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), None, settings.seed),
+        search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), task.proposal and task.proposal.name, settings.seed),
         pays=_pays(run, default.run, problem, settings), feasible=bool(run.feasible and solution.run.feasible), notes=[*graph.bindings, *graph.notes, *notes],
     )
     if not plan.feasible:

@@ -21,6 +21,7 @@ METHODS = {
     "depth_first": heuristics.run_depth_first,
     "topological": heuristics.run_topological,
     "random": random_search.run,
+    "idrs": random_search.run_proposed,
     "local_search": local_search.run,
     "gp_dfs": gp_dfs.run,
     "m_etf": m_etf.run,
@@ -30,6 +31,12 @@ METHODS = {
     "cp_sat": cp_sat.run,
 }
 
+_DRAWING = {"brkga", "tuned_brkga", "idrs"}  # besides regal
+
+
+def uses_proposals(name):
+    """Whether a method draws keys from the task's proposal."""
+    return name in _DRAWING or name.partition("-without-")[0] == "regal"
 
 
 def method(name):
@@ -51,4 +58,4 @@ def method(name):
     )
 
 
-__all__ = ["METHODS", "OBJECTIVES", "Budget", "Solution", "Task", "method"]
+__all__ = ["METHODS", "OBJECTIVES", "Budget", "Solution", "Task", "method", "uses_proposals"]

@@ -1,4 +1,4 @@
-"""Plain BRKGA with uniform proposals: the yardstick of every result ("BRKGA 5K" = 5,000 evaluations)."""
+"""Plain BRKGA. With uniform proposals it is the yardstick of every result ("BRKGA 5K" = 5,000 evaluations); with a policy's it is REGAL."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from tf_regal.search.task import Solution
 
 
 def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.7):
-    """Until the budget is used up.
+    """Until the budget is used up, with keys drawn from the task's proposal.
 
     Args:
         seeds: candidates of the first population, (device, priority, transfer_priority or None) each.
@@ -15,7 +15,7 @@ def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.
     """
     search = ops.Brkga(
         task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, population=population, elites=elites, mutants=mutants,
-        rho=rho, seed=task.seed, threads=budget.threads, seeds=seeds,
+        rho=rho, seed=task.seed, threads=budget.threads, seeds=seeds, proposal=None if task.proposal is None else task.proposal.keys(task.problem),
     )
     # Whole generations at a time, so that the clock and the progress bar are looked at often: only so is a run in steps the same as one in one go.
     target = max(population, len(seeds))

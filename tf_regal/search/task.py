@@ -45,7 +45,8 @@ class Task:
 
     objective: "runtime" (makespan, within the devices' memory) or "peak_memory" (largest peak, makespan ≤ makespan_limit ns).
     default_device: int32 [ops]; where TensorFlow would put each op by itself.
-    seed: of everything random. progress: called with the number of evaluations made since the last call.
+    seed: of everything random. proposal: a `proposal.Proposal` for the keys of genetic searches, or None: uniform.
+    progress: called with the number of evaluations made since the last call.
     """
 
     problem: object
@@ -54,6 +55,7 @@ class Task:
     makespan_limit: int | None = None
     seed: int = 0
     progress: object = None
+    proposal: object = None
 
     def __post_init__(self):
         if self.objective not in OBJECTIVES:

@@ -1,0 +1,66 @@
+"""A training's best weights → a policy directory: a plain SavedModel and its card."""
+
+import json
+import pathlib
+import shutil
+import tempfile
+
+import tensorflow as tf
+
+from tf_regal import errors
+from tf_regal.policy import cards, network, train
+
+
+class _Exported(tf.Module):
+    """What is saved: the weights and one function. The Keras object itself would be retraced, and brought back as one, where it is loaded."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.weights = net.weights
+
+        def propose(op, device, source, target, forward, backward, order):
+            found = net({"op": op, "device": device, "source": source, "target": target, "forward": forward, "backward": backward, "order": order})
+            return network.choices(found["affinity"]), network.choices(found["priority"])
+
+        self.propose = tf.function(propose, input_signature=list(network.signature().values()))
+
+
+def export(training, output, fields=None):
+    """Args: training: directory of `train`; output: the policy's directory, written whole or not at all; fields: dict, more for the card.
+
+    Raises InvalidArgumentError where there is no training with the best weights.
+    """
+    training, output = pathlib.Path(training), pathlib.Path(output)
+    config = _config(training)
+    net = network.build(config["network"], config["width"], config["rounds"])
+    train.load_weights(net, training / train.BEST)
+    curve = [json.loads(line) for line in (training / train.CURVE).read_text().splitlines()]
+    validated = [point for point in curve if "validation" in point]
+    best = max(validated, key=lambda point: point["validation"])
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=output.name, dir=output.parent) as folder:
+        made = pathlib.Path(folder) / "policy"
+        tf.saved_model.save(_Exported(net), str(made))
+        names = sorted(pathlib.Path(path).name for path in config["graphs"])
+        trained = {k: v for k, v in config.items() if k not in ("graphs", "validation", "feature_version")}
+        cards.write(
+            made,
+            {
+                "objective": config["objective"],
+                "training": trained | {"graphs": [name.split(".")[0] for name in names], "validation": len(config["validation"])},
+                "results": {"steps": curve[-1]["step"], "best_step": best["step"], "validation_reward": best["validation"], "uniform": -1.0},
+                **(fields or {}),
+            },
+        )
+        if output.exists():
+            shutil.rmtree(output)
+        made.rename(output)
+
+
+def _config(training):
+    try:
+        return json.loads((training / train.CONFIG).read_text())
+    except (OSError, ValueError) as error:
+        raise errors.InvalidArgumentError(
+            f"training={str(training)!r} is not a training directory: {error}. Give the one that `tf-regal train` made."
+        ) from error

@@ -1,0 +1,73 @@
+"""Proposals from a policy's SavedModel. Loads neither Spektral nor a Keras, and TensorFlow only when a policy is used."""
+
+import functools
+import threading
+
+import numpy as np
+from absl import logging
+
+from tf_regal import errors
+from tf_regal.policy import cards, features
+from tf_regal.search import uses_proposals
+from tf_regal.search.proposal import Proposal
+
+_INPUTS = ("op", "device", "source", "target", "forward", "backward", "order")
+_warned = set()
+_lock = threading.Lock()
+
+
+class Policy:
+    """A policy from a directory. name: what plans call it; card: its card.json as a dict.
+
+    Raises PolicyError where it is missing, damaged, or of another version or objective.
+    """
+
+    def __init__(self, path, objective=None, name=None):
+        self.card = cards.read(path, objective)
+        self.name = str(path) if name is None else name
+        import tensorflow as tf
+
+        try:
+            with tf.init_scope(), tf.device("/CPU:0"):
+                self._model = tf.saved_model.load(str(path))
+            self._propose = self._model.propose
+        except Exception as error:  # whatever TensorFlow raises for a SavedModel that is whole but not a policy
+            raise errors.PolicyError(f"policy={str(path)!r} cannot be loaded: {error}") from error
+
+    def propose(self, task):
+        """A `search.Task` → its Proposal. One pass of the network, linear in the graph."""
+        import tensorflow as tf
+
+        found = features.extract(task)
+        with tf.init_scope(), tf.device("/CPU:0"):
+            affinity, priority = self._propose(**{name: tf.constant(getattr(found, name)) for name in _INPUTS})
+            affinity, priority = np.asarray(affinity), np.asarray(priority)
+        return Proposal(affinity, priority, self.name)
+
+
+@functools.lru_cache(maxsize=8)
+def _loaded(path, objective, name, identity):
+    return Policy(path, objective, name)
+
+
+def proposer(settings):
+    """A function Task → Proposal for `settings.policy`, or None: uniform, or the method draws nothing from proposals.
+
+    "auto": the shipped policy; where it cannot be used, one warning and None. A path: PolicyError where it cannot be used.
+    """
+    policy, objective = settings.policy, settings.objective
+    if policy is None or not uses_proposals(settings.method):
+        return None
+    path = cards.directory(policy, objective)
+    try:
+        with _lock:
+            return _loaded(str(path), objective, objective if policy == "auto" else str(path), cards.identity(policy, objective)).propose
+    except errors.PolicyError as error:
+        if policy != "auto":
+            raise
+        with _lock:
+            new = objective not in _warned
+            _warned.add(objective)
+        if new:
+            logging.warning("tf_regal: the shipped policy is not used, the search draws uniformly: %s", error)
+        return None

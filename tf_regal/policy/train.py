@@ -1,0 +1,225 @@
+"""Trains a policy: draws instances, lets an algorithm learn, validates, keeps checkpoints and the best weights."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import signal
+import time
+import types
+
+import numpy as np
+import tensorflow as tf
+
+from tf_regal import errors
+from tf_regal.policy import algorithms, features, network, rollouts, training_set
+
+CHECKPOINT, CONFIG, CURVE, BEST = "checkpoint.npz", "config.json", "curve.jsonl", "best.npz"
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """What decides a training. Kept beside the checkpoint; a training only goes on with the same one (steps, threads and patience apart).
+
+    graphs, validation: paths. batch: graphs per step. samples: pairs of draws per step and graph (pgpe), or half the samples per graph (reinforce).
+    evaluations: of every rollout. rate: Adam's, None: the algorithm's own. start: a training directory whose best weights are the first ones; without
+    it `primed` says whether the network begins with what a person would propose (`network.prime`).
+    """
+
+    graphs: tuple
+    validation: tuple
+    objective: str = "runtime"
+    algorithm: str = "pgpe"
+    topologies: tuple = ("paper", "2xA100-40GB", "4xA100-40GB")
+    network: str = "graph"
+    width: int = 16
+    rounds: int = 4
+    steps: int = 1000
+    batch: int = 4
+    samples: int = 8
+    evaluations: int = 500
+    variants: int = 4
+    max_ops: int = 2500
+    rate: float | None = None
+    clip: float = 10.0
+    entropy: float = 0.0
+    seed: int = 0
+    start: str | None = None
+    primed: bool = True
+    validate_every: int = 50
+    validation_size: int = 24
+    validation_evaluations: int = 1000
+    patience: int = 20
+
+
+_MAY_CHANGE = ("steps", "patience")
+
+
+class Training:
+    """A training in a directory; made again with the same Config it goes on from its checkpoint, with the same curve as if it had never stopped."""
+
+    def __init__(self, config, directory, runner, progress=None):
+        """Args:
+            runner: `rollouts.Threads` or `rollouts.Ray`. progress: called with a line of text, now and then.
+
+        Raises InvalidArgumentError where the directory holds a training with another Config.
+        """
+        self.config, self._runner, self._say = config, runner, progress or (lambda text: None)
+        self._directory = pathlib.Path(directory)
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._check_config()
+        self.network = network.build(config.network, config.width, config.rounds, config.seed)
+        if config.start is not None:
+            load_weights(self.network, pathlib.Path(config.start) / BEST)
+        elif config.primed:
+            network.prime(self.network, config.objective)
+        make = {
+            "objective": config.objective, "max_ops": config.max_ops, "rollouts": runner, "progress": self._say,
+        }  # fmt: skip
+        self._train_set = training_set.TrainingSet(
+            config.graphs, config.topologies, evaluations=config.evaluations, variants=config.variants, cache=self._directory / "train.json", **make
+        )
+        self._validation_set = training_set.TrainingSet(
+            config.validation, config.topologies, evaluations=config.validation_evaluations, variants=1, cache=self._directory / "validation.json", **make
+        )
+        self._validated = self._validation_set.draw(config.validation_size, [config.seed, 2])
+        self._algorithm = algorithms.ALGORITHMS[config.algorithm](self.network, self._train_set, config)
+        self._proposer = algorithms.Proposer(self.network)
+        self.step, self.curve, self.best = 0, [], -np.inf
+        self._load()
+
+    def run(self):
+        """Until `steps`, or until validation has not improved `patience` times. A kill at any moment loses what is newer than the checkpoint only."""
+        began, first = time.monotonic(), self.step
+        writer = tf.summary.create_file_writer(str(self._directory / "curves"))
+        with writer.as_default(), _Stop() as stop:
+            if self.step == 0:
+                self._validate({})
+            while self.step < self.config.steps and not stop.asked:
+                if self._since_best() >= self.config.patience:
+                    self._say(f"stopped: validation has not improved {self.config.patience} times")
+                    break
+                figures = self._algorithm.step(self.step)
+                self.step += 1
+                if self.step % self.config.validate_every == 0 or self.step == self.config.steps:
+                    self._validate(figures)
+                else:
+                    self._note(figures)
+                each = (time.monotonic() - began) / (self.step - first)
+                left = each * (self.config.steps - self.step) / 60
+                self._say(f"step {self.step} of {self.config.steps}, {each:.1f} s each, {left:.0f} min left; {_text(self.curve)}")
+        writer.close()
+        self._save()
+
+    def _validate(self, figures):
+        found = self._validation_set.rewards([self._proposer.rollout(i, 31, self.config.validation_evaluations) for i in self._validated])
+        figures = {**figures, "validation": found.mean()}
+        if found.mean() > self.best:
+            self.best = float(found.mean())
+            _write_npz(self._directory / BEST, {f"w_{i}": w for i, w in enumerate(self.network.get_weights())})
+        self._note(figures)
+        self._save()
+
+    def _note(self, figures):
+        self.curve.append({"step": self.step, **{name: round(float(value), 6) for name, value in figures.items()}})
+        for name, value in figures.items():
+            tf.summary.scalar(f"{self.config.algorithm}/{name}", float(value), self.step)
+
+    def _since_best(self):
+        """Validations since the best one."""
+        values = [point["validation"] for point in self.curve if "validation" in point]
+        return len(values) - 1 - int(np.argmax(values))
+
+    def _check_config(self):
+        path, mine = self._directory / CONFIG, json.loads(json.dumps(dataclasses.asdict(self.config) | {"feature_version": features.VERSION}))
+        if path.exists():
+            theirs = json.loads(path.read_text())
+            different = [k for k in mine if k not in _MAY_CHANGE and mine[k] != theirs.get(k)]
+            if different:
+                what = ", ".join(f"{k}={mine[k]!r} (there: {theirs.get(k)!r})" for k in different[:3])
+                raise errors.InvalidArgumentError(
+                    f"output={str(self._directory)!r} holds a training with other settings: {what}. Give another directory, or the same settings."
+                )
+        write_text(path, json.dumps(mine, indent=1) + "\n")
+
+    def _save(self):
+        self._train_set.save()
+        self._validation_set.save()
+        write_text(self._directory / CURVE, "".join(json.dumps(point) + "\n" for point in self.curve))
+        state = {f"algorithm_{name}": value for name, value in self._algorithm.state().items()}
+        weights = {f"weight_{i}": w for i, w in enumerate(self.network.get_weights())}
+        rest = {"step": np.array(self.step), "best": np.array(self.best), "curve": np.array(json.dumps(self.curve))}
+        _write_npz(self._directory / CHECKPOINT, {**state, **weights, **rest})
+
+    def _load(self):
+        path = self._directory / CHECKPOINT
+        if not path.exists():
+            return
+        with np.load(path) as saved:
+            self.step, self.best, self.curve = int(saved["step"]), float(saved["best"]), json.loads(str(saved["curve"]))
+            self.network.set_weights([saved[f"weight_{i}"] for i in range(len(self.network.get_weights()))])
+            prefix = "algorithm_"
+            self._algorithm.load({name[len(prefix):]: saved[name] for name in saved.files if name.startswith(prefix)})
+        self._say(f"going on from step {self.step}")
+
+
+def run(config, directory, *, threads=None, ray=None, progress=None):
+    """Trains; returns figures: steps made, the best validation reward, the directory.
+
+    Args:
+        threads: rollouts at the same time; None: as many as there are cores. ray: address of a Ray cluster that makes them instead.
+    """
+    runner = rollouts.Ray(ray) if ray else rollouts.Threads(threads or len(os.sched_getaffinity(0)))
+    try:
+        training = Training(config, directory, runner, progress)
+        training.run()
+        return types.SimpleNamespace(steps=training.step, best=training.best, directory=str(directory))
+    finally:
+        runner.close()
+
+
+def load_weights(net, path):
+    """Sets a network's weights from a training's best.npz."""
+    try:
+        with np.load(path) as saved:
+            net.set_weights([saved[f"w_{i}"] for i in range(len(net.get_weights()))])
+    except (OSError, KeyError, ValueError) as error:
+        raise errors.InvalidArgumentError(f"start={str(path)!r} cannot be used: {error}. Give the directory of a training of the same network.") from error
+
+
+class _Stop:
+    """Ctrl-C and SIGTERM end a training after the step that is going on."""
+
+    asked = False
+
+    def __enter__(self):
+        self._old = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def _ask(self, *_):
+        self.asked = True
+
+    def __exit__(self, *exc):
+        for number, handler in self._old.items():
+            signal.signal(number, handler)
+
+
+def write_text(path, text):
+    """Writes a file whole or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def _write_npz(path, arrays):
+    part = path.with_name(path.name + ".part")
+    with open(part, "wb") as file:
+        np.savez(file, **arrays)
+    os.replace(part, path)
+
+
+def _text(curve):
+    shown = {}
+    for point in curve[-60:]:
+        shown.update(point)
+    return ", ".join(f"{name} {value:.4g}" for name, value in shown.items() if name != "step")

@@ -1,0 +1,89 @@
+"""Which instances a policy is trained on: those with room for improvement, drawn at random for every step; and what uniform searches reach on them."""
+
+import json
+import os
+import pathlib
+
+import numpy as np
+
+from tf_regal import errors
+from tf_regal.policy.instances import Instance, prepared
+from tf_regal.policy.rollouts import Rollout
+from tf_regal.search import METHODS, Budget
+
+_ROOM = 0.01           # of uniform BRKGA to the best that is found: graphs with less teach nothing
+_BEST_EVALUATIONS = 2000
+_SEEDS = (1001, 1002)  # of the denominators
+
+
+class TrainingSet:
+    """Instances with room, and the values that their rewards are relative to. What took time to find out is kept in a file."""
+
+    def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, progress=None):
+        """Args:
+            paths: of graphs with costs. topologies: texts. variants: noise variants of each graph, the graph itself included.
+            evaluations: of rollouts. max_ops: larger graphs are left out. rollouts: a `rollouts.Threads` or `rollouts.Ray`.
+            cache: JSON file of what is known so far. progress: called with a line of text, now and then.
+
+        Raises GraphError where no graph has room.
+        """
+        self._rollouts, self._evaluations, self._variants = rollouts, evaluations, variants
+        self._cache = pathlib.Path(cache)
+        self._known = json.loads(self._cache.read_text()) if self._cache.exists() else {"value": {}, "best": {}}
+        self.instances = []
+        everything = [Instance(os.fspath(path), topology, objective) for path in paths for topology in topologies]
+        for done, instance in enumerate(everything):
+            if progress is not None:
+                progress(f"looking for room: {done} of {len(everything)}, {len(self.instances)} with room")
+            if self._room(instance, max_ops) >= _ROOM:
+                self.instances.append(instance)
+            if done % 8 == 7:
+                self.save()
+        self.save()
+        if not self.instances:
+            raise errors.GraphError(
+                f"graphs: none of {len(everything)} graphs and topologies has at most {max_ops} ops and room for {objective}; give other graphs or topologies"
+            )
+
+    def draw(self, count, key):
+        """Different instances for a step, list of Instance. key: ints that decide the draw."""
+        rng = np.random.default_rng(key)
+        chosen = rng.choice(len(self.instances), min(count, len(self.instances)), replace=False)
+        return [self._variant(self.instances[i], int(rng.integers(self._variants))) for i in chosen]
+
+    def rewards(self, rollouts):
+        """−value / value of uniform BRKGA with as many evaluations, float64 [rollouts]."""
+        self._find([r.instance for r in rollouts])
+        values = self._rollouts.values(rollouts)
+        return np.array([-v / self._known["value"][r.instance.name] for v, r in zip(values, rollouts, strict=True)])
+
+    def solution(self, instance):
+        """The best that the full search finds: (device int32 [ops], start int64 [ops] in ns)."""
+        task = prepared(instance).task
+        found = METHODS["regal"](task, Budget(_BEST_EVALUATIONS, threads=1))
+        return found.device, found.run.start
+
+    def save(self):
+        """Writes what is known, whole or not at all."""
+        part = self._cache.with_name(self._cache.name + ".part")
+        part.write_text(json.dumps(self._known))
+        os.replace(part, self._cache)
+
+    def _variant(self, instance, variant):
+        return Instance(instance.path, instance.topology, instance.objective, variant)
+
+    def _find(self, instances):
+        missing = {i.name: i for i in instances if i.name not in self._known["value"]}
+        uniform = [Rollout(i, None, None, seed, self._evaluations) for i in missing.values() for seed in _SEEDS]
+        values = self._rollouts.values(uniform).reshape(-1, len(_SEEDS)).mean(axis=1)
+        self._known["value"].update(zip(missing, values.tolist(), strict=True))
+
+    def _room(self, instance, max_ops):
+        best = self._known["best"]
+        if instance.name not in best:
+            made = prepared(instance)
+            if made.task.problem.n_ops > max_ops:
+                return 0.0
+            best[instance.name] = made.value(METHODS["regal"](made.task, Budget(_BEST_EVALUATIONS, threads=1)).run)
+        self._find([instance])
+        return 1 - best[instance.name] / self._known["value"][instance.name]
