@@ -28,11 +28,11 @@ _NETWORKS = ("graph", "sequence", "constant")
 # Options that are fields of `policy.train.Config` under the same names, and the least that the numbers among all options may be.
 _SAME = (
     "objective", "algorithm", "network", "width", "rounds", "steps", "batch", "samples", "evaluations", "variants", "max_ops", "rate", "entropy",
-    "seed", "start", "validate_every", "patience",
+    "seed", "start", "validate_every", "validation_size", "validation_evaluations", "patience",
 )  # fmt: skip
 _LEAST = {
-    "width": 2, "rounds": 1, "steps": 1, "batch": 1, "samples": 1, "evaluations": 1, "validate_every": 1, "patience": 1, "max_ops": 1, "variants": 1,
-    "seed": 0, "threads": 1,
+    "width": 2, "rounds": 1, "steps": 1, "batch": 1, "samples": 1, "evaluations": 1, "validate_every": 1, "validation_size": 1, "validation_evaluations": 1,
+    "patience": 1, "max_ops": 1, "variants": 1, "seed": 0, "threads": 1,
 }  # fmt: skip
 
 
@@ -68,7 +68,8 @@ def add_parser(subparsers):
     for name, default, what in (
         ("width", 16, "of the network's layers"), ("rounds", 4, "of messages"), ("steps", 1000, "of training"), ("batch", 4, "graphs per step"),
         ("samples", 8, "pairs of draws per graph and step"), ("evaluations", 500, "of every rollout"), ("seed", 0, "of everything random"),
-        ("validate-every", 25, "steps"), ("patience", 20, "validations without a better one, before it stops"),
+        ("validate-every", 25, "steps"), ("validation-size", 24, "instances that validate"),
+        ("validation-evaluations", 1000, "of a search that validates"), ("patience", 20, "validations without a better one, before it stops"),
     ):  # fmt: skip
         group.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{what} (default: %(default)s)")
     group.add_argument("--rate", metavar="R", type=float, help="Adam's (default: the algorithm's)")

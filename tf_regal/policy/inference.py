@@ -1,5 +1,6 @@
 """Proposals from a policy's SavedModel. Loads neither Spektral nor a Keras, and TensorFlow only when a policy is used."""
 
+import contextlib
 import functools
 import threading
 
@@ -28,7 +29,7 @@ class Policy:
         import tensorflow as tf
 
         try:
-            with tf.init_scope(), tf.device("/CPU:0"):
+            with _aside():
                 self._model = tf.saved_model.load(str(path))
             self._propose = self._model.propose
         except Exception as error:  # whatever TensorFlow raises for a SavedModel that is whole but not a policy
@@ -39,10 +40,21 @@ class Policy:
         import tensorflow as tf
 
         found = features.extract(task)
-        with tf.init_scope(), tf.device("/CPU:0"):
+        with _aside():
             affinity, priority = self._propose(**{name: tf.constant(getattr(found, name)) for name in _INPUTS})
             affinity, priority = np.asarray(affinity), np.asarray(priority)
         return Proposal(affinity, priority, self.name)
+
+
+@contextlib.contextmanager
+def _aside():
+    """Outside of whatever graph, device scope or hook the user's program is in."""
+    import tensorflow as tf
+
+    from tf_regal import _tf_private as tfp
+
+    with tfp.own_functions(), tfp.context.eager_mode(), tf.device("/CPU:0"):
+        yield
 
 
 @functools.lru_cache(maxsize=8)

@@ -10,7 +10,7 @@ _SIGMA = 0.1       # of the weights, at the beginning
 _SIGMA_RATE = 0.1  # by which the deviations follow their gradient
 _SIGMA_RANGE = (0.02, 0.4)
 _ADAM = (0.9, 0.99, 1e-8)
-_FLOOR = 0.002     # a spread of rewards on a graph below this is noise: it is not blown up
+_FLOOR = 0.01      # a smaller spread of a graph's rewards is not blown up: much of it is the searches' own noise
 
 
 class Pgpe:

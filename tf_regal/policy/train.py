@@ -67,7 +67,7 @@ class Training:
         self.config, self._runner, self._say = config, runner, progress or (lambda text: None)
         self._directory = pathlib.Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._check_config()
+        config_json = self._check_config()
         self.network = network.build(config.network, config.width, config.rounds, config.seed)
         if config.start is not None:
             load_weights(self.network, pathlib.Path(config.start) / BEST)
@@ -80,8 +80,10 @@ class Training:
             config.graphs, config.topologies, evaluations=config.evaluations, variants=config.variants, cache=self._directory / "train.json", **make
         )
         self._validation_set = training_set.TrainingSet(
-            config.validation, config.topologies, evaluations=config.validation_evaluations, variants=1, cache=self._directory / "validation.json", **make
+            config.validation, config.topologies, evaluations=config.validation_evaluations, variants=1, cache=self._directory / "validation.json",
+            name="validation", **make,
         )
+        write_text(self._directory / CONFIG, json.dumps(config_json, indent=1) + "\n")  # now it is a training
         self._validated = self._validation_set.draw(config.validation_size, [config.seed, 2])
         self._algorithm = algorithms.ALGORITHMS[config.algorithm](self.network, self._train_set, config)
         self._proposer = algorithms.Proposer(self.network)
@@ -93,7 +95,7 @@ class Training:
         began, first = time.monotonic(), self.step
         writer = tf.summary.create_file_writer(str(self._directory / "curves"))
         with writer.as_default(), _Stop() as stop:
-            if self.step == 0:
+            if not self.curve:
                 self._validate({})
             while self.step < self.config.steps and not stop.asked:
                 if self._since_best() >= self.config.patience:
@@ -131,6 +133,7 @@ class Training:
         return len(values) - 1 - int(np.argmax(values))
 
     def _check_config(self):
+        """The Config as JSON; InvalidArgumentError where the directory holds a training with another one."""
         path, mine = self._directory / CONFIG, json.loads(json.dumps(dataclasses.asdict(self.config) | {"feature_version": features.VERSION}))
         if path.exists():
             theirs = json.loads(path.read_text())
@@ -140,7 +143,7 @@ class Training:
                 raise errors.InvalidArgumentError(
                     f"output={str(self._directory)!r} holds a training with other settings: {what}. Give another directory, or the same settings."
                 )
-        write_text(path, json.dumps(mine, indent=1) + "\n")
+        return mine
 
     def _save(self):
         self._train_set.save()

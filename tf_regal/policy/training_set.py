@@ -1,5 +1,6 @@
 """Which instances a policy is trained on: those with room for improvement, drawn at random for every step; and what uniform searches reach on them."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -19,19 +20,24 @@ _SEEDS = (1001, 1002)  # of the denominators
 class TrainingSet:
     """Instances with room, and the values that their rewards are relative to. What took time to find out is kept in a file."""
 
-    def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, progress=None):
+    def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, name="graphs", progress=None):
         """Args:
-            paths: of graphs with costs. topologies: texts. variants: noise variants of each graph, the graph itself included.
+            paths: of graphs with costs. topologies: texts; one that is there twice is drawn twice as often.
+            variants: noise variants of each graph, the graph itself included.
             evaluations: of rollouts. max_ops: larger graphs are left out. rollouts: a `rollouts.Threads` or `rollouts.Ray`.
-            cache: JSON file of what is known so far. progress: called with a line of text, now and then.
+            cache: JSON file of what is known so far. name: of the argument that the paths come from. progress: called with a line of text, now and then.
 
         Raises GraphError where no graph has room.
         """
-        self._rollouts, self._evaluations, self._variants = rollouts, evaluations, variants
+        self._rollouts, self._evaluations, self._variants, self._topologies = rollouts, evaluations, variants, topologies
         self._cache = pathlib.Path(cache)
-        self._known = json.loads(self._cache.read_text()) if self._cache.exists() else {"value": {}, "best": {}}
+        self._known = {"evaluations": evaluations, "objective": objective, "value": {}, "best": {}}
+        if self._cache.exists():
+            known = json.loads(self._cache.read_text())
+            if all(known.get(key) == self._known[key] for key in ("evaluations", "objective")):
+                self._known = known
         self.instances = []
-        everything = [Instance(os.fspath(path), topology, objective) for path in paths for topology in topologies]
+        everything = [Instance(os.fspath(path), topology, objective) for path in paths for topology in dict.fromkeys(topologies)]
         for done, instance in enumerate(everything):
             if progress is not None:
                 progress(f"looking for room: {done} of {len(everything)}, {len(self.instances)} with room")
@@ -42,14 +48,22 @@ class TrainingSet:
         self.save()
         if not self.instances:
             raise errors.GraphError(
-                f"graphs: none of {len(everything)} graphs and topologies has at most {max_ops} ops and room for {objective}; give other graphs or topologies"
+                f"{name}: none of {len(everything)} graphs and topologies has at most {max_ops} ops and room for {objective}; give other graphs or topologies"
             )
 
     def draw(self, count, key):
-        """Different instances for a step, list of Instance. key: ints that decide the draw."""
+        """Instances for a step, list of Instance: of each topology as many, and none twice. key: ints that decide the draw."""
         rng = np.random.default_rng(key)
-        chosen = rng.choice(len(self.instances), min(count, len(self.instances)), replace=False)
-        return [self._variant(self.instances[i], int(rng.integers(self._variants))) for i in chosen]
+        by_topology = {topology: [i for i in self.instances if i.topology == topology] for topology in self._topologies}
+        left = {topology: list(rng.permutation(len(found))) for topology, found in by_topology.items()}
+        wheel, chosen = list(rng.permutation(len(self._topologies))), []
+        while len(chosen) < count and any(left.values()):
+            topology = self._topologies[wheel[0]]
+            wheel = wheel[1:] + wheel[:1]
+            if left[topology]:
+                instance = by_topology[topology][left[topology].pop()]
+                chosen.append(dataclasses.replace(instance, variant=int(rng.integers(self._variants))))
+        return chosen
 
     def rewards(self, rollouts):
         """−value / value of uniform BRKGA with as many evaluations, float64 [rollouts]."""
@@ -68,9 +82,6 @@ class TrainingSet:
         part = self._cache.with_name(self._cache.name + ".part")
         part.write_text(json.dumps(self._known))
         os.replace(part, self._cache)
-
-    def _variant(self, instance, variant):
-        return Instance(instance.path, instance.topology, instance.objective, variant)
 
     def _find(self, instances):
         missing = {i.name: i for i in instances if i.name not in self._known["value"]}
