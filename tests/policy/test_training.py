@@ -137,6 +137,8 @@ def test_the_network_against_numpy():
         np.testing.assert_allclose(found["value"], dense("value", state.mean(0, keepdims=True))[0], atol=2e-5)
         chosen = network.choices(found["priority"]).numpy()
         assert chosen.tolist() == proposal.choice(found["priority"][:, 0].numpy(), found["priority"][:, 1].numpy()).tolist()
+        from tf_regal.cli import train as verb
+        assert set(verb._NETWORKS) == set(network.KINDS) and set(verb._ALGORITHMS) == set(algorithms.ALGORITHMS)
         primed = network.build("graph", 8, 3, seed=1)
         network.prime(primed, "runtime")
         priority = primed(algorithms.tensors(f))["priority"][:, 0].numpy()

@@ -23,7 +23,7 @@ curve. The best weights by validation are in OUT/policy, a SavedModel with a car
 """
 
 _ALGORITHMS = ("pgpe", "reinforce", "imitation")
-_NETWORKS = ("graph", "sequence", "constant")
+_NETWORKS = ("graph", "pairs", "sequence", "constant")
 
 # Options that are fields of `policy.train.Config` under the same names, and the least that the numbers among all options may be.
 _SAME = (

@@ -1,5 +1,6 @@
 """A training's best weights → a policy directory: a plain SavedModel and its card."""
 
+import dataclasses
 import json
 import pathlib
 import shutil
@@ -41,20 +42,38 @@ def export(training, output, fields=None):
     with tempfile.TemporaryDirectory(prefix=output.name, dir=output.parent) as folder:
         made = pathlib.Path(folder) / "policy"
         tf.saved_model.save(_Exported(net), str(made))
-        names = sorted(pathlib.Path(path).name for path in config["graphs"])
-        trained = {k: v for k, v in config.items() if k not in ("graphs", "validation", "feature_version")}
+        results = {"steps": curve[-1]["step"], "best_step": best["step"], "validation_reward": best["validation"], "uniform": -1.0}
+        command = _command(config)
         cards.write(
-            made,
-            {
-                "objective": config["objective"],
-                "training": trained | {"graphs": [name.split(".")[0] for name in names], "validation": len(config["validation"])},
-                "results": {"steps": curve[-1]["step"], "best_step": best["step"], "validation_reward": best["validation"], "uniform": -1.0},
-                **(fields or {}),
-            },
+            made, {"objective": config["objective"], "command": command, "training": _provenance(config), "results": results, **(fields or {})}
         )
         if output.exists():
             shutil.rmtree(output)
         made.rename(output)
+
+
+def _command(config):
+    """The command line that makes such a training, with what differs from its defaults."""
+    words = ["tf-regal train GRAPHS… --validation GRAPHS… --objective " + config["objective"]]
+    standard = {field.name: field.default for field in dataclasses.fields(train.Config)}
+    words.append("--topology " + ",".join(config["topologies"]))
+    for name, value in config.items():
+        if name in ("graphs", "validation", "objective", "topologies", "feature_version", "clip", "start", "primed") or value == standard.get(name):
+            continue
+        words.append(f"--{name.replace('_', '-')} {value}")
+    words += ["--start OTHER"] * (config["start"] is not None) + ["--no-prime"] * (not config["primed"])
+    return " ".join(words)
+
+
+def _provenance(config):
+    """What a policy was trained on and how, without paths; with that of the training that it started from."""
+    kept = {k: v for k, v in config.items() if k not in ("graphs", "validation", "feature_version", "start")}
+    for name in ("graphs", "validation"):
+        kept[name] = sorted(pathlib.Path(path).name.split(".")[0] for path in config[name])
+    if config["start"] is not None:
+        first = _config(pathlib.Path(config["start"]))
+        kept["start"] = {k: v for k, v in _provenance(first).items() if k == "start" or kept.get(k) != v}
+    return kept
 
 
 def _config(training):

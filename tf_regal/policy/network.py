@@ -16,6 +16,7 @@ from tf_regal.search import proposal
 
 KINDS = {
     "graph": "messages along the edges in both directions (Spektral)",
+    "pairs": "likewise, with a state per op and device: what is known of the neighbours' devices travels, too",
     "sequence": "the ops as a sequence in topological order, read by a recurrent network: GAS of the REGAL paper",
     "constant": "the same distributions for every graph, by the device's position alone: a control",
 }
@@ -49,7 +50,9 @@ class Network(tf_keras.Model):
             self.encoder = layers.Dense(width, "tanh", name="encoder")
             self.op_hidden = layers.Dense(width, "tanh", name="op_hidden")
             self.device_hidden = layers.Dense(width, "tanh", name="device_hidden")
-        if kind == "graph":
+        if kind == "pairs":
+            self.mix = layers.Dense(width, name="mix")
+        if kind in ("graph", "pairs"):
             # Both kernels of a layer would be drawn from one initializer, and so be the same: `build` draws them.
             self.inward = spektral.layers.GCSConv(width, kernel_initializer="zeros", name="inward")
             self.outward = spektral.layers.GCSConv(width, kernel_initializer="zeros", name="outward")
@@ -72,10 +75,14 @@ class Network(tf_keras.Model):
             op, device = tf.zeros_like(op), device * tf.one_hot(at, len(DEVICE_FEATURES))
             op_hidden, device_hidden = state, tf.zeros([n, d, self.width])
         else:
-            state = self._states(inputs)
+            if self.kind == "pairs":
+                pairs = self._pair_states(inputs)
+                state = tf.reduce_mean(pairs, 1)
+            else:
+                state = self._states(inputs)
+                pairs = tf.repeat(state[:, None], d, 1)
             op_hidden = self.op_hidden(tf.concat([state, op], 1))
-            pairs = tf.concat([tf.repeat(state[:, None], d, 1), device], 2)
-            device_hidden = self.device_hidden(pairs)
+            device_hidden = self.device_hidden(tf.concat([pairs, device], 2))
         return {
             "affinity": _bounded(self.device_out(device_hidden) + self.device_direct(device)),
             "priority": _bounded(self.op_out(op_hidden) + self.op_direct(op)),
@@ -89,13 +96,22 @@ class Network(tf_keras.Model):
             order = inputs["order"]
             read = self.recurrent(tf.gather(state, order)[None])[0]
             return state + tf.scatter_nd(order[:, None], read, tf.shape(read))
-        n = tf.shape(op, out_type=tf.int64)[0]
-        source, target = tf.cast(inputs["source"], tf.int64), tf.cast(inputs["target"], tf.int64)
-        inward = tf.SparseTensor(tf.stack([target, source], 1), inputs["forward"], tf.stack([n, n]))
-        outward = tf.SparseTensor(tf.stack([source, target], 1), inputs["backward"], tf.stack([n, n]))
+        inward, outward = _adjacencies(inputs)
         for _ in range(self.rounds):
             state = tf.tanh(state + self.inward([state, inward]) + self.outward([state, outward]))
         return state
+
+    def _pair_states(self, inputs):
+        """[n, d, width]; devices are the batch of what Spektral calls mixed mode: many signals on one graph."""
+        op, device = inputs["op"], inputs["device"]
+        d = tf.shape(device)[1]
+        both = tf.concat([tf.repeat(op[:, None], d, 1), device], 2)
+        state = tf.transpose(self.encoder(both), [1, 0, 2])
+        inward, outward = _adjacencies(inputs)
+        for _ in range(self.rounds):
+            around = self.mix(tf.reduce_mean(state, 0, keepdims=True))
+            state = tf.tanh(state + around + self.inward([state, inward]) + self.outward([state, outward]))
+        return tf.transpose(state, [1, 0, 2])
 
 
 def build(kind="graph", width=16, rounds=4, seed=0):
@@ -104,7 +120,7 @@ def build(kind="graph", width=16, rounds=4, seed=0):
     network = Network(kind, width, rounds)
     network({name: tf.zeros([2 if size is None else size for size in spec.shape], spec.dtype) for name, spec in signature().items()})
     rng = np.random.default_rng(seed)
-    for layer in (network.inward, network.outward) if kind == "graph" else ():
+    for layer in (network.inward, network.outward) if kind in ("graph", "pairs") else ():
         limit = math.sqrt(6 / (2 * width))
         layer.set_weights([rng.uniform(-limit, limit, w.shape).astype(np.float32) if w.ndim == 2 else w for w in layer.get_weights()])
     return network
@@ -113,7 +129,7 @@ def build(kind="graph", width=16, rounds=4, seed=0):
 def prime(network, objective):
     """Sets the direct weights so that the untrained network proposes what a person would: a start that training need not find.
 
-    runtime: priorities along the upward rank, devices of HEFT and of the earliest start; peak_memory: priorities along the memory-greedy and the
+    runtime: priorities along the upward rank, devices of the earliest start; peak_memory: priorities along the memory-greedy and the
     depth-first order, and wide distributions. A constant network stays as it is: it sees no heuristics.
     """
     if network.kind == "constant":
@@ -124,11 +140,11 @@ def prime(network, objective):
     for name, weight in orders.items():
         op[OP_FEATURES.index(name), 0] = weight
     device = np.zeros([len(DEVICE_FEATURES), 2], np.float32)
-    device[[0, 1], 0] = 1.0  # HEFT, ETF
+    device[[0, 1], 0] = (0.0, 2.2) if objective == "runtime" else (1.0, 1.0)  # HEFT, ETF
     network.op_direct.set_weights([op])
     network.device_direct.set_weights([device])
     concentration = math.log(level / (LEVELS - level))
-    for head, mean in ((network.op_out, -sum(orders.values()) / 2), (network.device_out, -1.0)):
+    for head, mean in ((network.op_out, -sum(orders.values()) / 2), (network.device_out, -1.1)):
         kernel, _ = head.get_weights()
         head.set_weights([kernel, np.array([mean, concentration], np.float32)])
 
@@ -149,6 +165,15 @@ def choices(output):
     at = tf.cast(tf.clip_by_value(tf.floor(output[..., 0] * means), 0, means - 1), tf.int32)
     level = tf.cast(tf.clip_by_value(tf.round(output[..., 1]), 0, LEVELS), tf.int32)
     return tf.where(level == 0, proposal.UNIFORM, (level - 1) * means + at)
+
+
+def _adjacencies(inputs):
+    """Two SparseTensors [n, n]: what each op takes from its inputs, and from its consumers."""
+    n = tf.shape(inputs["op"], out_type=tf.int64)[0]
+    source, target = tf.cast(inputs["source"], tf.int64), tf.cast(inputs["target"], tf.int64)
+    inward = tf.SparseTensor(tf.stack([target, source], 1), inputs["forward"], tf.stack([n, n]))
+    outward = tf.SparseTensor(tf.stack([source, target], 1), inputs["backward"], tf.stack([n, n]))
+    return inward, outward
 
 
 def _head(name):
