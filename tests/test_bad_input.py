@@ -73,7 +73,7 @@ def test_topology_file(entry, tmp_path):
 WRONG = {
     "objective": (["speed", "memory", 3, None, True], r"objective=.* is not known; expected one of 'runtime', 'peak_memory'"),
     "method": (["regall", "", None, 1], r"method=.* is not known; expected one of 'regal', 'brkga', "),
-    "policy": (["best", 3, False], r"policy=.* is not known; expected one of 'auto'"),
+    "policy": (["best", 3, False], r"policy=.* (is not valid; expected 'auto'|is not a directory)"),
     "costs": (["exact", None], r"costs=.* is not known; expected one of 'analytic'"),
     "apply": (["yes", True, None], r"apply=.* is not known; expected one of 'if_better', 'always', 'never'"),
     "order": (["some", None, 2], r"order=.* is not known; expected one of 'needed', 'full', 'none'"),

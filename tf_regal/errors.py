@@ -25,7 +25,7 @@ class PlanFileError(TfRegalError):
     """A plan file is damaged, truncated, or of another version."""
 
 
-class PolicyError(TfRegalError):
+class PolicyError(InvalidArgumentError):
     """A policy is missing, damaged, or of another version."""
 
 

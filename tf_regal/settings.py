@@ -50,7 +50,11 @@ class Settings:
         _one_of("objective", self.objective, OBJECTIVES)
         method(self.method)
         if not (self.policy is None or (isinstance(self.policy, (str, os.PathLike)) and os.fspath(self.policy))):
-            raise errors.InvalidArgumentError(f"policy={self.policy!r} is not valid; expected 'auto', the directory of a policy, or None for none")
+            raise errors.InvalidArgumentError(f"policy={self.policy!r} is not valid; expected 'auto', the directory of a policy, or None")
+        if self.policy not in ("auto", None):
+            from tf_regal.policy import cards
+
+            cards.read(self.policy, self.objective)
         _one_of("costs", self.costs, ("analytic",))
         _one_of("apply", self.apply, APPLY_MODES)
         _one_of("order", self.order, order.MODES)

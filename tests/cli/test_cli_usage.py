@@ -106,7 +106,7 @@ def test_version(run):
         (["plan", "m", "-o", "p", "--method", "regall"], r"argument --method: .* Did you mean 'regal'\?"),
         (["plan", "m", "-o", "p", "--objective", "memory"], "argument --objective: .*Did you mean 'peak_memory'"),
         (["plan", "m", "-o", "p", "--order", "fulll"], "argument --order: .*Did you mean 'full'"),
-        (["plan", "m", "-o", "p", "--policy", "mine"], "argument --policy: policy='mine' is not known"),
+        (["plan", "m", "-o", "p", "--policy", "mine"], "argument --policy: policy='mine' is not a directory"),
         (["plan", "m", "-o", "no_such_directory/p"], "argument -o: .*'no_such_directory' does not exist"),
         (["plan", "m", "-o", "."], r"argument -o: '\.' is a directory"),
         (["show", "p", "--chrome-trace", "no_such_directory/t"], "argument --chrome-trace: .* does not exist"),

@@ -84,3 +84,20 @@ def test_versions_change_with_the_code(version, monkeypatch):
 def test_imports_inside_functions_count(version):
     sources = {"one.py": "def run():\n    import tf_regal.search.two\n", "two.py": "y = 1\n"}
     assert version(sources) != version({"two.py": "y = 2\n"})
+
+
+def test_proposals():
+    identify = {"mine": "abc"}.__getitem__
+    spec = Spec.parse("brkga@mine:4600", 70, 2.0, identify)
+    assert spec == Spec("brkga@mine:4600", "brkga", 4600, None, "mine", "abc")
+    assert spec.full_method == "brkga@mine"
+    assert Spec.parse("regal@mine", 70, None, identify) == Spec("regal@mine", "regal", 70, None, "mine", "abc")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("heft@mine", "heft draws nothing from a proposal"), ("brkg@mine", "'brkg' is not known"), ("brkga@mine:5x", "the budget '5x' is not valid")],
+)
+def test_proposals_that_do_not_go(text, message):
+    with pytest.raises(errors.InvalidArgumentError, match=message):
+        Spec.parse(text, 70, None, lambda name: "abc")

@@ -196,3 +196,11 @@ def test_outcomes_are_ordered_as_results_are():
 def test_mean_value_is_infinite_where_a_run_is_infeasible():
     assert statistics.mean_value(graph({"a": {0: 1, 1: INFEASIBLE}}), "a") == math.inf
     assert statistics.mean_value(graph({}), "a") == math.inf
+
+
+def test_headroom():
+    """The best known is 50: 50 % below one baseline, 75 % below the other; half and a third of that were won."""
+    graphs = [graph({"a": {0: 75}, "b": {0: 100}}, name="g"), graph({"a": {0: 150}, "b": {0: 200}}, name="h")]
+    row = statistics.summarize(graphs, ["a", "b"], "b").rows[0]
+    assert row.headroom == pytest.approx((0.25 + 0.25) / (0.5 + 0.75))
+    assert statistics.summarize([graph({"b": {0: 50}})], ["b"], "b").rows[0].headroom is None

@@ -100,8 +100,15 @@ def test_auto_without_the_shipped_policy_is_one_warning_and_uniform(monkeypatch,
     assert "the search draws uniformly" in caplog.records[0].getMessage()
 
 
-def test_methods_that_draw_nothing_load_no_policy(tmp_path):
-    assert planned(tmp_path / "nothing there", method="heft").search.policy is None
+def test_methods_that_draw_nothing_use_no_policy(copy):
+    assert planned(copy, method="heft").search.policy is None
+
+
+def test_enable_refuses_one_that_cannot_be_used(copy):
+    damage_file(copy)
+    with pytest.raises(errors.PolicyError, match="has changed"):
+        tf_regal.enable(policy=copy)
+    assert not tf_regal.is_enabled()
 
 
 def test_no_policy():

@@ -98,9 +98,10 @@ def test_bad_input(graph_files, tmp_path):
     assert "cannot be used" in done.stderr
 
 
-def test_the_network_against_numpy():
-    """Every layer again, one op and one edge at a time."""
-    script("""
+@pytest.mark.parametrize("kind", ["graph", "pairs"])
+def test_the_network_against_numpy(kind):
+    """Every layer again, one op, one device and one edge at a time."""
+    script(f"kind = {kind!r}\n" + textwrap.dedent("""
         import dataclasses
         import numpy as np
         import tensorflow as tf
@@ -113,25 +114,31 @@ def test_the_network_against_numpy():
 
         problem = build(graphs.layered(40), Topology.parse("3xA100-40GB"))[0]
         f = features.extract(Task(problem, "runtime", default_placement(problem)))
-        net = network.build("graph", 8, 3, seed=1)
+        net = network.build(kind, 8, 3, seed=1)
         rng = np.random.default_rng(0)
         net.set_weights([rng.normal(0, 0.4, w.shape) for w in net.get_weights()])
         found = net(algorithms.tensors(f))
-        w = {v.name.replace(":0", "").partition("/")[2] if v.name.startswith("policy_graph/") else v.name.replace(":0", ""): v.numpy() for v in net.weights}
+        w = {v.name.replace(":0", "").removeprefix(f"policy_{kind}/"): v.numpy() for v in net.weights}
         dense = lambda name, x: x @ w[name + "/kernel"] + w.get(name + "/bias", 0)
-        state = np.tanh(dense("encoder", f.op))
+        n = len(f.op)
+        states = [np.tanh(dense("encoder", f.op if kind == "graph" else np.concatenate([f.op, f.device[:, q]], 1))) for q in range(3)]
         for _ in range(3):
-            into, out = np.zeros_like(state), np.zeros_like(state)
-            for s, t, a, b in zip(f.source, f.target, f.forward, f.backward):
-                into[t] += a * state[s]
-                out[s] += b * state[t]
-            conv = lambda name, taken: taken @ w[name + "/kernel_1"] + state @ w[name + "/kernel_2"] + w[name + "/bias"]
-            state = np.tanh(state + conv("inward", into) + conv("outward", out))
+            around = dense("mix", sum(states) / 3) if kind == "pairs" else 0
+            new = []
+            for state in states:
+                into, out = np.zeros_like(state), np.zeros_like(state)
+                for s, t, a, b in zip(f.source, f.target, f.forward, f.backward):
+                    into[t] += a * state[s]
+                    out[s] += b * state[t]
+                conv = lambda name, taken: taken @ w[name + "/kernel_1"] + state @ w[name + "/kernel_2"] + w[name + "/bias"]
+                new.append(np.tanh(state + around + conv("inward", into) + conv("outward", out)))
+            states = new
+        state = sum(states) / 3
         bounded = lambda x: 1 / (1 + np.exp(-x)) * np.array([1.0, network.LEVELS])
         op = bounded(dense("op_out", np.tanh(dense("op_hidden", np.concatenate([state, f.op], 1)))) + dense("op_direct", f.op))
         np.testing.assert_allclose(found["priority"], op, atol=2e-5)
         for q in range(3):
-            pair = np.concatenate([state, f.device[:, q]], 1)
+            pair = np.concatenate([states[q], f.device[:, q]], 1)
             affinity = bounded(dense("device_out", np.tanh(dense("device_hidden", pair))) + dense("device_direct", f.device[:, q]))
             np.testing.assert_allclose(found["affinity"][:, q], affinity, atol=2e-5)
         np.testing.assert_allclose(found["value"], dense("value", state.mean(0, keepdims=True))[0], atol=2e-5)
@@ -143,7 +150,7 @@ def test_the_network_against_numpy():
         network.prime(primed, "runtime")
         priority = primed(algorithms.tensors(f))["priority"][:, 0].numpy()
         assert np.corrcoef(priority, f.op[:, 0])[0, 1] > 0.99
-    """)
+    """))
 
 
 @pytest.mark.slow

@@ -43,11 +43,12 @@ class Spec:
         identify: a function P → digest, for proposals; InvalidArgumentError where there is no P.
         Raises InvalidArgumentError where the method or its budget is not known.
         """
-        full, colon, budget = text.rpartition(":") if ":" in text else (text, "", "")
-        name, at, proposal = full.partition("@")
-        resolve(name)
+        name, at, proposal = text.partition("@")
         if at:
+            proposal, _, budget = proposal.rpartition(":") if ":" in proposal else (proposal, "", "")
             return cls._with_proposal(text, name, proposal, budget, evaluations, seconds, identify)
+        name, colon, budget = text.partition(":")
+        resolve(name)
         if not colon:
             return cls(text, name, evaluations, seconds)
         match = _BUDGET.fullmatch(budget)
@@ -61,6 +62,7 @@ class Spec:
 
     @classmethod
     def _with_proposal(cls, text, name, proposal, budget, evaluations, seconds, identify):
+        resolve(name)
         if not search.uses_proposals(name) or identify is None:
             raise errors.InvalidArgumentError(f"methods={text!r}: {name} draws nothing from a proposal; leave out '@{proposal}', or give brkga, idrs or regal")
         plain = cls.parse(f"{name}:{budget}" if budget else name, evaluations, seconds)
