@@ -28,7 +28,7 @@ def test_rows(run, folder, trained, here):
     (report,) = found.json["reports"]  # the policy is for one objective
     assert report["objective"] == "runtime"
     assert [row["label"] for row in report["all"]["rows"]] == [
-        "brkga", "tuned_brkga", "brkga@by-hand-rank-etf-3:92", f"idrs@{trained.policy}:92", f"brkga@{trained.policy}:92", "regal", f"regal@{trained.policy}",
+        "brkga", "tuned_brkga", "brkga@by-hand-depth-etf-1:92", f"idrs@{trained.policy}:92", f"brkga@{trained.policy}:92", "regal", f"regal@{trained.policy}",
     ]  # fmt: skip
     assert all(row["runs"] for row in report["all"]["rows"])
 

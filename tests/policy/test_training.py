@@ -58,9 +58,8 @@ def test_a_killed_training_goes_on_with_the_same_curve(trained, graph_files, tmp
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("algorithm", "figure"), [("reinforce", "entropy"), ("imitation", "loss")])
-@pytest.mark.parametrize("network", ["sequence", "constant"])
-def test_the_other_algorithms_and_networks(trained, tmp_path, algorithm, figure, network):
+@pytest.mark.parametrize(("algorithm", "network", "figure"), [("reinforce", "sequence", "entropy"), ("imitation", "constant", "loss")])
+def test_the_other_algorithms_and_networks(trained, tmp_path, algorithm, network, figure):
     output = tmp_path / "t"
     trained.train(output, "--steps", "2", "--algorithm", algorithm, "--network", network)
     points = curve(output)

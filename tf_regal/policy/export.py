@@ -54,7 +54,7 @@ def export(training, output, fields=None):
 
 def _command(config):
     """The command line that makes such a training, with what differs from its defaults."""
-    words = ["tf-regal train GRAPHS… --validation GRAPHS… --objective " + config["objective"]]
+    words = ["tf-regal train GRAPH... --validation GRAPH... --objective " + config["objective"]]
     standard = {field.name: field.default for field in dataclasses.fields(train.Config)}
     words.append("--topology " + ",".join(config["topologies"]))
     for name, value in config.items():

@@ -16,7 +16,7 @@ from tf_regal.search.task import Budget, Solution
 
 INGREDIENTS = {
     "seeds": "list heuristics on the placements that they suggest (without: the default plan alone)",
-    "policy": "the middle of the task's proposal as a seed, and keys of BRKGA drawn from it (without, or where there is no proposal: uniform)",
+    "policy": "the middle of the task's proposal as a seed, where there is one",
     "decoders": "samples of the heuristics with random factors: earliest finish for runtime, memory-greedy and depth-first for memory",
     "contraction": "ops without a choice of their own are placed with the op that decides for them",
     "genetic": "BRKGA from the seeds, before the local search",
@@ -35,14 +35,15 @@ _ALTERNATIVES = 4
 
 def run(task, budget, without=()):
     """Args: without: names of INGREDIENTS that are left out."""
-    if "policy" in without and task.proposal is not None:
+    proposal = None if "policy" in without else task.proposal
+    if task.proposal is not None:  # BRKGA draws uniformly here: among seeds this good, what it adds is variety (docs/policy.md)
         task = dataclasses.replace(task, proposal=None)
     searched = task
     if "contraction" not in without and task.problem.n_devices > 1:
         searched = dataclasses.replace(task, problem=contraction.contract(task.problem, task.default_device))
     found = [_default(searched)] if "seeds" in without else seeds(searched, budget.evaluations)
-    if task.proposal is not None and len(found) < budget.evaluations:
-        found.append(_without_timeline(searched.evaluate(*task.proposal.centre(searched.problem))))
+    if proposal is not None and len(found) < budget.evaluations:
+        found.append(_without_timeline(searched.evaluate(*proposal.centre(searched.problem))))
     if "decoders" not in without:
         count = min(int(budget.evaluations * _SAMPLES_SHARE), budget.evaluations - len(found))
         found += samples(searched, count, budget)
