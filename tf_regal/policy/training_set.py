@@ -1,4 +1,7 @@
-"""Which instances a policy is trained on: those with room for improvement, drawn at random for every step; and what uniform searches reach on them."""
+"""Which instances a policy is trained on, drawn at random for every step; and what uniform searches reach on them.
+
+Graphs where uniform searches leave no room are among them: a policy must not do harm there. (One that had never seen any did.)
+"""
 
 import dataclasses
 import json
@@ -8,17 +11,17 @@ import pathlib
 import numpy as np
 
 from tf_regal import errors
+from tf_regal.graph import task_graphs
 from tf_regal.policy.instances import Instance, prepared
 from tf_regal.policy.rollouts import Rollout
 from tf_regal.search import METHODS, Budget
 
-_ROOM = 0.01           # of uniform BRKGA to the best that is found: graphs with less teach nothing
-_BEST_EVALUATIONS = 2000
+_SOLUTION_EVALUATIONS = 2000
 _SEEDS = (1001, 1002)  # of the denominators
 
 
 class TrainingSet:
-    """Instances with room, and the values that their rewards are relative to. What took time to find out is kept in a file."""
+    """Instances, and the values that their rewards are relative to, which are kept in a file."""
 
     def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, name="graphs", progress=None):
         """Args:
@@ -27,29 +30,26 @@ class TrainingSet:
             evaluations: of rollouts. max_ops: larger graphs are left out. rollouts: a `rollouts.Threads` or `rollouts.Ray`.
             cache: JSON file of what is known so far. name: of the argument that the paths come from. progress: called with a line of text, now and then.
 
-        Raises GraphError where no graph has room.
+        Raises GraphError where no graph is small enough.
         """
         self._rollouts, self._evaluations, self._variants, self._topologies = rollouts, evaluations, variants, topologies
         self._cache = pathlib.Path(cache)
-        self._known = {"evaluations": evaluations, "objective": objective, "value": {}, "best": {}}
+        self._known = {"evaluations": evaluations, "objective": objective, "ops": {}, "value": {}}
         if self._cache.exists():
             known = json.loads(self._cache.read_text())
             if all(known.get(key) == self._known[key] for key in ("evaluations", "objective")):
                 self._known = known
         self.instances = []
-        everything = [Instance(os.fspath(path), topology, objective) for path in paths for topology in dict.fromkeys(topologies)]
-        for done, instance in enumerate(everything):
+        for done, path in enumerate(map(os.fspath, paths)):
             if progress is not None:
-                progress(f"looking for room: {done} of {len(everything)}, {len(self.instances)} with room")
-            if self._room(instance, max_ops) >= _ROOM:
-                self.instances.append(instance)
-            if done % 8 == 7:
-                self.save()
+                progress(f"reading graphs: {done} of {len(paths)}")
+            if path not in self._known["ops"]:
+                self._known["ops"][path] = task_graphs.load(path).n_ops
+            if self._known["ops"][path] <= max_ops:
+                self.instances += [Instance(path, topology, objective) for topology in dict.fromkeys(topologies)]
         self.save()
         if not self.instances:
-            raise errors.GraphError(
-                f"{name}: none of {len(everything)} graphs and topologies has at most {max_ops} ops and room for {objective}; give other graphs or topologies"
-            )
+            raise errors.GraphError(f"{name}: none of {len(paths)} graphs has at most max_ops={max_ops} ops; give smaller ones, or a larger max_ops")
 
     def draw(self, count, key):
         """Instances for a step, list of Instance: of each topology as many, and none twice. key: ints that decide the draw."""
@@ -74,7 +74,7 @@ class TrainingSet:
     def solution(self, instance):
         """The best that the full search finds: (device int32 [ops], start int64 [ops] in ns)."""
         task = prepared(instance).task
-        found = METHODS["regal"](task, Budget(_BEST_EVALUATIONS, threads=1))
+        found = METHODS["regal"](task, Budget(_SOLUTION_EVALUATIONS, threads=1))
         return found.device, found.run.start
 
     def save(self):
@@ -88,13 +88,3 @@ class TrainingSet:
         uniform = [Rollout(i, None, None, seed, self._evaluations) for i in missing.values() for seed in _SEEDS]
         values = self._rollouts.values(uniform).reshape(-1, len(_SEEDS)).mean(axis=1)
         self._known["value"].update(zip(missing, values.tolist(), strict=True))
-
-    def _room(self, instance, max_ops):
-        best = self._known["best"]
-        if instance.name not in best:
-            made = prepared(instance)
-            if made.task.problem.n_ops > max_ops:
-                return 0.0
-            best[instance.name] = made.value(METHODS["regal"](made.task, Budget(_BEST_EVALUATIONS, threads=1)).run)
-        self._find([instance])
-        return 1 - best[instance.name] / self._known["value"][instance.name]
