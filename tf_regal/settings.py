@@ -20,7 +20,8 @@ class Settings:
     objective: "runtime" (seconds per call, within the devices' memory) or "peak_memory" (largest peak of a device, in bytes).
     max_slowdown: for "peak_memory": how many times the default plan's predicted time the plan may take.
     method: a name of `tf_regal.search.METHODS`, or "regal-without-" and an ingredient (`tf_regal.search.regal.INGREDIENTS`).
-    policy: "auto" (the shipped one for the objective), a path of one of your own (`tf-regal train`), or None (uniform).
+    policy: what genetic searches draw from: "auto" (the shipped one for the objective; the full search, "regal", does without), a path of one of your
+        own (`tf-regal train`), or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
     costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
     min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".

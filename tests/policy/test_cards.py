@@ -94,7 +94,7 @@ def test_auto_without_the_shipped_policy_is_one_warning_and_uniform(monkeypatch,
     monkeypatch.setattr(cards, "shipped", lambda objective: tmp_path / objective)
     monkeypatch.setattr(inference, "_warned", set())
     with caplog.at_level(logging.WARNING, "absl"):
-        plans = [planned("auto") for _ in range(2)]
+        plans = [planned("auto", method="brkga") for _ in range(2)]
     assert [plan.search.policy for plan in plans] == [None, None]
     assert [record.getMessage() for record in caplog.records if "policy" in record.getMessage()] == [caplog.records[0].getMessage()]
     assert "the search draws uniformly" in caplog.records[0].getMessage()
@@ -109,6 +109,12 @@ def test_enable_refuses_one_that_cannot_be_used(copy):
     with pytest.raises(errors.PolicyError, match="has changed"):
         tf_regal.enable(policy=copy)
     assert not tf_regal.is_enabled()
+
+
+def test_auto_is_for_searches_that_gain_from_it():
+    assert planned("auto", method="brkga").search.policy == "runtime"
+    assert planned("auto", method="brkga", objective="peak_memory").search.policy == "peak_memory"
+    assert planned("auto").search.policy is None
 
 
 def test_no_policy():

@@ -158,15 +158,19 @@ def test_both_policy_gradients_learn():
     out = script("""
         import json
         import numpy as np
-        from tests.ops import cases
+        from tf_regal.bench import graphs
+        from tf_regal.devices import Topology
         from tf_regal.plans.planner import default_placement
         from tf_regal.policy import algorithms, features, instances, network, train
+        from tf_regal.problem import build
         from tf_regal.search import Task
 
-        graph = cases.Graph(2)
-        for i in range(20):
-            graph.op([100, 200] if i % 2 else [200, 100])
-        problem = graph.problem()
+        n = 20
+        none, zeros = np.zeros(0, np.int32), np.zeros(n + 1, np.int32)
+        problem = build(graphs.layered(n), Topology.parse("2xA100-40GB"))[0].replace(
+            duration=np.array([[100, 200], [200, 100]] * (n // 2)), group=np.arange(n), view=np.full(n, -1), scratch=np.zeros((n, 2)), persistent=np.zeros(n),
+            input_ptr=zeros, input_idx=none, control_ptr=zeros, control_idx=none, reuse_ptr=zeros, reuse_idx=none,
+        )
 
         class Made(instances.Prepared):
             def __init__(self):

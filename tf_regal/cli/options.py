@@ -137,7 +137,8 @@ def add_settings(parser):
         metavar="P",
         type=_policy,
         default=default("policy"),
-        help="what the genetic search draws from: auto, the shipped policy for the objective; a policy's directory; none: uniform (default: %(default)s)",
+        help="what the genetic search draws from: auto, the shipped policy for the objective (regal does without it); a policy's directory; "
+        "none: uniform (default: %(default)s)",
     )
     group.add_argument(
         "--evaluations",

@@ -3,9 +3,7 @@
 A policy is a directory with a SavedModel and a card: format, feature version, objective, network, training, results, and the sha256 of every file.
 """
 
-import contextlib
 import hashlib
-import importlib.resources
 import json
 import os
 import pathlib
@@ -21,11 +19,9 @@ _GRID = [len(proposal.MEANS), list(proposal.CONCENTRATIONS)]
 
 def shipped(objective):
     """Directory of the policy that comes with tf-regal for an objective; it may not be there."""
-    here = pathlib.Path(__file__).resolve().parents[2] / "saved_policies"  # a source tree
-    if not here.is_dir():
-        with contextlib.suppress(ModuleNotFoundError):
-            here = pathlib.Path(str(importlib.resources.files("tf_regal.saved_policies")))
-    return here / objective
+    _, package, tree, *_ = pathlib.Path(__file__).resolve().parents
+    installed = package / "saved_policies"
+    return (installed if installed.is_dir() else tree / "saved_policies") / objective
 
 
 def directory(policy, objective):

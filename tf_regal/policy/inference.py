@@ -1,7 +1,6 @@
 """Proposals from a policy's SavedModel. Loads neither Spektral nor a Keras, and TensorFlow only when a policy is used."""
 
 import contextlib
-import functools
 import threading
 
 import numpy as np
@@ -57,23 +56,21 @@ def _aside():
         yield
 
 
-@functools.lru_cache(maxsize=8)
-def _loaded(path, objective, name, identity):
-    return Policy(path, objective, name)
-
-
 def proposer(settings):
     """A function Task → Proposal for `settings.policy`, or None: uniform, or the method draws nothing from proposals.
 
-    "auto": the shipped policy; where it cannot be used, one warning and None. A path: PolicyError where it cannot be used.
+    "auto": the shipped policy; where it cannot be used, one warning and None. None, too, for the full search, which gains nothing from it
+    (docs/policy.md). A path: PolicyError where it cannot be used.
+
+    Every call loads the policy again, and whoever drops the function frees it: what stays in TensorFlow's CPU allocator makes its chunks, and so the
+    peak memory of the user's own functions, larger.
     """
     policy, objective = settings.policy, settings.objective
-    if policy is None or not uses_proposals(settings.method):
+    if policy is None or not uses_proposals(settings.method) or (policy == "auto" and settings.method.startswith("regal")):
         return None
     path = cards.directory(policy, objective)
     try:
-        with _lock:
-            return _loaded(str(path), objective, objective if policy == "auto" else str(path), cards.identity(policy, objective)).propose
+        return Policy(path, objective, objective if policy == "auto" else None).propose
     except errors.PolicyError as error:
         if policy != "auto":
             raise
