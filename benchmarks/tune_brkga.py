@@ -18,8 +18,8 @@ import numpy as np
 from benchmarks import zoo
 from tf_regal import problem as problem_lib
 from tf_regal.devices import Topology
-from tf_regal.plans.planner import default_placement
-from tf_regal.search import METHODS, OBJECTIVES, Budget, Task, brkga
+from tf_regal.plans.planner import comparison_task
+from tf_regal.search import OBJECTIVES, Budget, brkga
 
 EVALUATIONS, SEED = 5000, 0
 TOPOLOGIES = ("paper", "2xA100-40GB")
@@ -63,10 +63,7 @@ def training_graphs():
 
 def task_of(graph, topology, objective):
     problem, _ = problem_lib.build(graph, Topology.parse(topology))
-    task = Task(problem, objective, default_placement(problem), seed=SEED)
-    if objective == "peak_memory":
-        task.makespan_limit = int(MAX_SLOWDOWN * METHODS["default"](task, None).run.makespan)
-    return task
+    return comparison_task(problem, objective, MAX_SLOWDOWN, SEED)
 
 
 def tune(tasks, objective, seconds):

@@ -76,6 +76,13 @@ class Problem:
     def n_groups(self):
         return int(self.group.max()) + 1 if self.group.size else 0
 
+    @property
+    def allowed(self):
+        """Which groups may run where: bool [groups, devices]."""
+        allowed = np.ones((self.n_groups, self.n_devices), bool)
+        np.logical_and.at(allowed, self.group, self.duration >= 0)
+        return allowed
+
     def inputs(self, op):
         """Tensor indices that the op takes, int32 [inputs]."""
         return self.input_idx[self.input_ptr[op]:self.input_ptr[op + 1]]

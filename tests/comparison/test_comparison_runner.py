@@ -12,6 +12,7 @@ from tf_regal import errors, search
 from tf_regal.comparison import ResultsFile, Setting, Spec, execute, methods, prepare, runner, statistics, worker
 from tf_regal.devices import Topology
 from tf_regal.graph.opgraph import OpGraph
+from tf_regal.plans import planner
 
 PAPER = Setting(Topology.parse("paper"), "runtime")
 PEAK = Setting(Topology.parse("2xA100-40GB"), "peak_memory", 1.2)
@@ -99,7 +100,7 @@ def test_a_late_run_is_infeasible(cases, monkeypatch):
     monkeypatch.setattr(methods, "resolve", lambda name: slow)
     found = worker.Runs().run(job_of(case, "heft"))
     assert (default["late"], default["excess"], found["excess"]) == (0, 0, 0)
-    assert found["late"] == found["makespan"] - worker.makespan_limit(PEAK.max_slowdown, default["makespan"]) > 0
+    assert found["late"] == found["makespan"] - planner.makespan_limit(PEAK.max_slowdown, default["makespan"]) > 0
     assert not statistics.Outcome(found["excess"], found["late"], found["peak"]).feasible
 
 

@@ -5,11 +5,10 @@ import os
 
 from tf_regal import errors, problem
 from tf_regal.cli import startup
-from tf_regal.comparison import worker
 from tf_regal.graph import task_graphs
 from tf_regal.plans import planner
 from tf_regal.policy import cards, handmade
-from tf_regal.search import METHODS, OBJECTIVES, Task
+from tf_regal.search import OBJECTIVES
 from tf_regal.search import proposal as proposal_lib
 
 KINDS = "auto (the shipped policies), a policy's directory, or by-hand-ORDER-PLACEMENT-LEVEL, such as by-hand-rank-etf-3"
@@ -57,10 +56,5 @@ class Proposals:
         if self._case != case:
             setting = case.setting
             built, _ = problem.build(task_graphs.load(case.path), setting.topology)
-            device = planner.default_placement(built)
-            limit = None
-            if setting.objective == "peak_memory":
-                default = METHODS["default"](Task(built, "runtime", device), None)
-                limit = worker.makespan_limit(setting.max_slowdown, default.run.makespan)
-            self._task, self._case = Task(built, setting.objective, device, makespan_limit=limit), case
+            self._task, self._case = planner.comparison_task(built, setting.objective, setting.max_slowdown), case
         return self._task

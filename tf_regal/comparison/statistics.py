@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from tf_regal.comparison import results
+from tf_regal.plans import planner
 
 ROOM = 0.02
 """A graph has room where the best known is at least this share below the baseline's median."""
@@ -144,12 +145,10 @@ def _outcome(record):
 
 def _limit(case, records):
     """The makespan that "peak_memory" allows, ns; None for "runtime" and where the default plan was not run."""
-    from tf_regal.comparison import worker
-
     if case.setting.objective == "runtime":
         return None
     default = next((record["makespan"] for record in records if record["method"] == "default"), None)
-    return None if default is None else worker.makespan_limit(case.setting.max_slowdown, default)
+    return None if default is None else planner.makespan_limit(case.setting.max_slowdown, default)
 
 
 def _best_known(case, records, limit):

@@ -61,11 +61,6 @@ class WatchedTask(Task):
         self._seed = value
 
 
-def makespan_limit(max_slowdown, default_makespan):
-    """The longest makespan that "peak_memory" allows, ns."""
-    return int(min(max_slowdown * default_makespan, float(1 << 62)))
-
-
 class Runs:
     """Does runs in this process, and keeps the last graphs."""
 
@@ -79,7 +74,7 @@ class Runs:
         The method's candidate is simulated again: its own figures do not count.
         """
         built, default_device, default_makespan = self._problem(job)
-        limit = makespan_limit(job.max_slowdown, default_makespan) if job.objective == "peak_memory" else None
+        limit = planner.makespan_limit(job.max_slowdown, default_makespan) if job.objective == "peak_memory" else None
         task = WatchedTask(built, job.objective, default_device, makespan_limit=limit, seed=job.seed, progress=progress)
         task.seed_was_read = False
         if job.proposal is not None:

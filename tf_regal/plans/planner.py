@@ -29,14 +29,14 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
     real = Task(problem, settings.objective, default_device, seed=settings.seed)
     default = METHODS["default"](real, None)
     if settings.objective == "peak_memory":
-        real.makespan_limit = _limit(settings, default.run.makespan)
+        real.makespan_limit = makespan_limit(settings.max_slowdown, default.run.makespan)
         if settings.order == "none":
             task = real
         else:
             # The order will be enforced, one op at a time: so it is planned that way, whatever the device's lanes.
             sequential = problem.replace(lanes=np.ones_like(problem.lanes))
             sequential_default = METHODS["default"](Task(sequential, settings.objective, default_device), None)
-            limit = _limit(settings, max(default.run.makespan, sequential_default.run.makespan))
+            limit = makespan_limit(settings.max_slowdown, max(default.run.makespan, sequential_default.run.makespan))
             task = Task(sequential, settings.objective, default_device, makespan_limit=limit, seed=settings.seed)
     else:
         task = real
@@ -73,14 +73,20 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
 
 def default_placement(problem):
     """Where TensorFlow would put each op by itself: the first device that may run its group. int32 [ops]."""
-    allowed = np.ones((problem.n_groups, problem.n_devices), bool)
-    np.logical_and.at(allowed, problem.group, problem.duration >= 0)
-    return allowed.argmax(axis=1)[problem.group].astype(np.int32)
+    return problem.allowed.argmax(axis=1)[problem.group].astype(np.int32)
 
 
-def _limit(settings, makespan):
-    """max_slowdown times a makespan, ns; "any" where that is more than int64 holds."""
-    return int(min(settings.max_slowdown * makespan, float(1 << 62)))
+def makespan_limit(max_slowdown, makespan):
+    """max_slowdown times the default plan's makespan, ns: the longest that "peak_memory" allows. "Any" where that is more than int64 holds."""
+    return int(min(max_slowdown * makespan, float(1 << 62)))
+
+
+def comparison_task(problem, objective, max_slowdown, seed=0):
+    """The Task that searches are compared on: the problem as it is, whatever order will be enforced."""
+    task = Task(problem, objective, default_placement(problem), seed=seed)
+    if objective == "peak_memory":
+        task.makespan_limit = makespan_limit(max_slowdown, METHODS["default"](task, None).run.makespan)
+    return task
 
 
 def _figures(run, problem, topology, before=None):
@@ -106,7 +112,7 @@ def _pays(run, default, problem, settings):
         return True  # the default does not fit at all
     if settings.objective == "runtime":
         return run.makespan <= (1 - MARGIN) * default.makespan
-    return bool(run.peak.max() <= (1 - MARGIN) * default.peak.max() and run.makespan <= _limit(settings, default.makespan))
+    return bool(run.peak.max() <= (1 - MARGIN) * default.peak.max() and run.makespan <= makespan_limit(settings.max_slowdown, default.makespan))
 
 
 def _infeasible(plan, run, problem):

@@ -11,7 +11,7 @@ from tf_regal.devices import Topology
 from tf_regal.graph import task_graphs
 from tf_regal.plans import planner
 from tf_regal.policy import features
-from tf_regal.search import METHODS, Budget, Task, brkga
+from tf_regal.search import Budget, brkga
 
 MAX_SLOWDOWN = 1.5
 _NOISE = 0.25  # standard deviation of the logarithms of noise factors
@@ -34,19 +34,14 @@ class Instance:
 
 
 class Prepared:
-    """An instance's Task, features and denominators, made once."""
+    """An instance's Task and features, made once."""
 
     def __init__(self, instance):
         built, _ = problem_lib.build(task_graphs.load(instance.path), Topology.parse(instance.topology))
         if instance.variant:
             built = noisy(built, instance.variant)
-        device = planner.default_placement(built)
-        limit = None
-        if instance.objective == "peak_memory":
-            default = METHODS["default"](Task(built, "runtime", device), None)
-            limit = int(MAX_SLOWDOWN * default.run.makespan)
-        self.task = Task(built, instance.objective, device, makespan_limit=limit)
-        _ = self.task.simulator
+        self.task = planner.comparison_task(built, instance.objective, MAX_SLOWDOWN)
+        _ = self.task.simulator  # before threads ask for it at the same time
         self._features, self._lock = None, threading.Lock()
 
     @property
@@ -88,8 +83,11 @@ def prepared(instance):
 
 
 def noisy(problem, seed):
-    """A copy with noise on durations and sizes. Ops that took as long as each other, and tensors of one size, get the same factor in half of
-    the seeds, and ops each their own in the others; sizes always go together, since buffers are only reused where they fit."""
+    """A copy with noise on durations and sizes.
+
+    Tensors of one size keep one size, since buffers are only reused where they fit. Odd seeds also keep ops together that took equally long; with
+    even ones each op has a factor of its own.
+    """
     rng = np.random.default_rng(seed)
     allowed = problem.duration >= 0
     factor = np.exp(rng.normal(0, _NOISE, problem.n_ops))

@@ -27,11 +27,9 @@ def contract(problem, default_device):
     joined |= free[source] & (n_predecessors[source] == 0) & (n_successors[source] == 1)
     joined |= free[target] & (n_predecessors[target] == 1)
 
-    allowed = np.ones((p.n_groups, p.n_devices), bool)
-    np.logical_and.at(allowed, p.group, p.duration >= 0)
     default = np.empty(p.n_groups, np.int64)
     default[p.group] = default_device
-    _, kind = np.unique(np.column_stack([allowed, default]), axis=0, return_inverse=True)
+    _, kind = np.unique(np.column_stack([p.allowed, default]), axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     parent = np.arange(p.n_groups)
 

@@ -91,7 +91,7 @@ class Proposal:
     def centre(self, problem):
         """The candidate in the middle of the distributions: (device int32 [ops], priority float32 [ops])."""
         means = np.append(np.tile(MEANS, len(CONCENTRATIONS)), 0.5)
-        affinity = np.where(_allowed(problem), means[self.affinity[deciders(problem)]], -1.0)
+        affinity = np.where(problem.allowed, means[self.affinity[deciders(problem)]], -1.0)
         return affinity.argmax(axis=1)[problem.group].astype(np.int32), means[self.priority].astype(np.float32)
 
 
@@ -114,9 +114,3 @@ def deciders(problem):
     result = np.zeros(problem.n_groups, np.int32)  # a number without ops has no keys that count
     result[problem.group[order]] = order  # the last one of each group stays
     return result
-
-
-def _allowed(problem):
-    allowed = np.ones((problem.n_groups, problem.n_devices), bool)
-    np.logical_and.at(allowed, problem.group, problem.duration >= 0)
-    return allowed
