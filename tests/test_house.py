@@ -41,7 +41,7 @@ TENSORFLOW = {"tensorflow", "keras", "tf_keras", "spektral"}
 WITH_TENSORFLOW = {"graph", "costs", "rewrite", "hook", "policy", "api", "_tf_private"}
 WITHOUT_TENSORFLOW = {
     "tf_regal.graph.opgraph", "tf_regal.graph.semantics", "tf_regal.graph.regions", "tf_regal.graph.task_graphs",
-    "tf_regal.policy", "tf_regal.policy.cards", "tf_regal.policy.features", "tf_regal.policy.handmade", "tf_regal.policy.inference",
+    "tf_regal.policy", "tf_regal.policy.cards", "tf_regal.policy.config", "tf_regal.policy.features", "tf_regal.policy.handmade", "tf_regal.policy.inference",
     "tf_regal.policy.instances", "tf_regal.policy.pgpe", "tf_regal.policy.rollouts", "tf_regal.policy.training_set",
 }  # fmt: skip
 

@@ -87,12 +87,21 @@ class Settings:
                 raise errors.InvalidArgumentError(f"{name!r} is not a setting.{hint} Valid: {', '.join(known)}.")
         return cls(**settings)
 
+    @property
+    def used_policy(self):
+        """`policy`, or None where the method draws nothing from one; "auto" is not for the full search, which gains nothing from it (docs/policy.md)."""
+        from tf_regal.search import uses_proposals
+
+        if not uses_proposals(self.method) or (self.policy == "auto" and self.method.startswith("regal")):
+            return None
+        return self.policy
+
     def key(self):
         """What of the settings decides the plan, as a dict of plain values (the topology apart)."""
         from tf_regal.policy import cards
 
         names = ("objective", "max_slowdown", "method", "evaluations", "seconds", "seed", "costs", "order")
-        return {name: getattr(self, name) for name in names} | {"policy": cards.identity(self.policy, self.objective)}
+        return {name: getattr(self, name) for name in names} | {"policy": cards.identity(self.used_policy, self.objective)}
 
 
 def _one_of(name, value, valid):

@@ -50,9 +50,10 @@ def test_a_policy_that_was_trained_again_is_another_method(run, folder, here, tm
         (("compare", "GRAPHS", "--methods", "brkga@by-hand-luck"), "by hand there are"),
         (("compare", "GRAPHS", "--methods", "heft@auto"), "heft draws nothing from a proposal"),
         (("evaluate", "GRAPHS", "--objective", "speed"), "'speed' is not known"),
+        (("compare", "GRAPHS", "--methods", "brkga@POLICY", "--objective", "runtime,peak_memory"), "is for the objective 'runtime', not for 'peak_memory'"),
     ],
 )
-def test_bad_input(run, folder, arguments, message):
-    found = run(*[str(folder) if word == "GRAPHS" else word for word in arguments])
+def test_bad_input(run, folder, trained, arguments, message):
+    found = run(*[word.replace("GRAPHS", str(folder)).replace("POLICY", str(trained.policy)) for word in arguments])
     assert found.code == 2
     assert message in found.err

@@ -154,21 +154,21 @@ def _count(text):
 
 def _what(args):
     """(specs of the methods, spec of the baseline, specs of the references, settings)."""
-    specs = list({spec.label: spec for spec in (_spec("methods", text, args) for text in args.methods)}.values())
-    baseline = _spec("baseline", args.baseline, args)
-    references = [_spec("reference", text, args) for text in args.reference]
     settings = []
     for text in dict.fromkeys(args.topology):
         topology = options.topology(argparse.Namespace(topology=text, memory_limit=args.memory_limit, parser=args.parser))
         for objective in dict.fromkeys(args.objective):
             checked = Settings(objective=objective, max_slowdown=args.max_slowdown, evaluations=args.evaluations, seconds=args.seconds)
             settings.append(comparison.Setting(topology, checked.objective, checked.max_slowdown))
+    specs = list({spec.label: spec for spec in (_spec("methods", text, args) for text in args.methods)}.values())
+    baseline = _spec("baseline", args.baseline, args)
+    references = [_spec("reference", text, args) for text in args.reference]
     return specs, baseline, references, settings
 
 
 def _spec(option, text, args):
     try:
-        return comparison.Spec.parse(text, args.evaluations, args.seconds, proposals.identify)
+        return comparison.Spec.parse(text, args.evaluations, args.seconds, lambda name: proposals.identify(name, args.objective))
     except errors.InvalidArgumentError as error:
         raise errors.InvalidArgumentError(f"{option}={text!r}: {error}") from error
 

@@ -1,9 +1,8 @@
 """`tf-regal evaluate`: what a policy is worth, on any graphs: a comparison with the rows that a fair result needs."""
 
-from tf_regal import errors
-from tf_regal.cli import compare, options, proposals
+from tf_regal.cli import compare, options
 from tf_regal.comparison import graphs as graphs_lib
-from tf_regal.policy import cards, handmade
+from tf_regal.policy import cards
 from tf_regal.search import OBJECTIVES
 
 _EPILOG = """\
@@ -41,25 +40,11 @@ def add_parser(subparsers):
 
 
 def run(args):
-    objectives = list(dict.fromkeys(args.objective or OBJECTIVES))
-    for objective in objectives:
-        if objective not in OBJECTIVES:
-            args.parser.error(f"argument --objective: {objective!r} is not known; give {' or '.join(OBJECTIVES)}")
-    fewer = round(_SHARE * args.evaluations)
     with options.option_values(args.parser):
-        usable = [o for o in objectives if cards.identity(args.policy, o)]
-        if not usable:
-            raise errors.InvalidArgumentError(f"policy={args.policy!r} is not a policy; give {proposals.KINDS}")
-        for objective in usable if args.policy == "auto" else []:
-            cards.read(cards.directory(args.policy, objective), objective)
-        if args.policy != "auto":
-            card = cards.read(args.policy)
-            if args.objective and objectives != [card["objective"]]:
-                cards.read(args.policy, next(o for o in objectives if o != card["objective"]))
-            objectives = [card["objective"]]
-    args.objective = objectives
-    by_hand = dict.fromkeys(f"brkga@by-hand-{BY_HAND[objective]}:{fewer}" for objective in objectives)
-    assert set(BY_HAND.values()) <= set(handmade.names())
+        everything = OBJECTIVES if args.policy == "auto" else [cards.read(args.policy)["objective"]]
+        args.objective = list(dict.fromkeys(args.objective or everything))
+    fewer = round(_SHARE * args.evaluations)
+    by_hand = dict.fromkeys(f"brkga@by-hand-{BY_HAND[objective]}:{fewer}" for objective in args.objective if objective in BY_HAND)
     args.methods = [
         "brkga", "tuned_brkga", *by_hand, f"idrs@{args.policy}:{fewer}", *(f"brkga@{other}:{fewer}" for other in args.also),
         f"brkga@{args.policy}:{fewer}", "regal", f"regal@{args.policy}",

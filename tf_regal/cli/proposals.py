@@ -16,8 +16,11 @@ KINDS = "auto (the shipped policies), a policy's directory, or by-hand-ORDER-PLA
 _BY_HAND = "by-hand-"
 
 
-def identify(name):
-    """A digest of what a proposal's name means now; InvalidArgumentError where it means nothing."""
+def identify(name, objectives):
+    """A digest of what a proposal's name means now.
+
+    InvalidArgumentError where it means nothing, PolicyError where it is a policy that cannot be used for one of the objectives.
+    """
     if name.startswith(_BY_HAND):
         if name.removeprefix(_BY_HAND) not in handmade.names():
             raise errors.InvalidArgumentError(
@@ -27,6 +30,8 @@ def identify(name):
     cards_there = [cards.identity(name, objective) for objective in OBJECTIVES]
     if not any(cards_there):
         raise errors.InvalidArgumentError(f"proposal={name!r} is not a policy; give {KINDS}")
+    for objective in objectives:
+        cards.read(cards.directory(name, objective), objective)
     return hashlib.sha256(" ".join(cards_there).encode()).hexdigest()[:16]
 
 

@@ -9,6 +9,7 @@ import time
 from tf_regal import errors
 from tf_regal.cli import graph_files, options, output, startup
 from tf_regal.comparison import graphs as graphs_lib
+from tf_regal.policy.config import ALGORITHMS, NETWORKS, Config, default
 from tf_regal.search import OBJECTIVES
 
 _EPILOG = """\
@@ -22,18 +23,17 @@ A training that was stopped (Ctrl-C, a kill, a power cut) goes on from its last 
 curve. The best weights by validation are in OUT/policy, a SavedModel with a card. Needs: pip install 'tf-regal[train]'.
 """
 
-_ALGORITHMS = ("pgpe", "reinforce", "imitation")
-_NETWORKS = ("graph", "pairs", "sequence", "constant")
-
-# Options that are fields of `policy.train.Config` under the same names, and the least that the numbers among all options may be.
-_SAME = (
-    "objective", "algorithm", "network", "width", "rounds", "steps", "batch", "samples", "evaluations", "variants", "max_ops", "rate", "entropy",
-    "seed", "start", "validate_every", "validation_size", "validation_evaluations", "patience",
-)  # fmt: skip
-_LEAST = {
-    "width": 2, "rounds": 1, "steps": 1, "batch": 1, "samples": 1, "evaluations": 1, "validate_every": 1, "validation_size": 1, "validation_evaluations": 1,
-    "patience": 1, "max_ops": 1, "variants": 1, "seed": 0, "threads": 1,
+# Whole numbers among the fields of Config: the least that they may be, and what they are.
+_NUMBERS = {
+    "width": (2, "of the network's layers"), "rounds": (1, "of messages"), "steps": (1, "of training"), "batch": (1, "graphs per step"),
+    "samples": (1, "pairs of draws per graph and step"), "evaluations": (1, "of every rollout"),
+    "variants": (1, "of each graph, with noise on costs and sizes"), "max_ops": (1, "larger graphs are left out"), "seed": (0, "of everything random"),
+    "validate_every": (1, "steps"), "validation_size": (1, "instances that validate"), "validation_evaluations": (1, "of a search that validates"),
+    "patience": (1, "validations without a better one, before it stops"),
 }  # fmt: skip
+
+# The other options that are fields of Config under the same name.
+_SAME = ("objective", "algorithm", "network", "rate", "clip", "entropy", "start")
 
 
 def add_parser(subparsers):
@@ -48,32 +48,21 @@ def add_parser(subparsers):
     options.add_output(parser)
     options.add_progress(parser)
     group = parser.add_argument_group("what is learned")
-    group.add_argument("--objective", metavar="O", default="runtime", help=f"{' or '.join(OBJECTIVES)} (default: %(default)s)")
+    group.add_argument("--objective", metavar="O", default=default("objective"), help=f"{' or '.join(OBJECTIVES)} (default: %(default)s)")
     group.add_argument(
-        "--topology", metavar="T,U", type=options.names, default=["paper", "2xA100-40GB", "4xV100-16GB"],
-        help="devices to train for, with commas between (default: paper,2xA100-40GB,4xV100-16GB)",
+        "--topology", metavar="T,U", type=options.names, default=list(default("topologies")),
+        help=f"devices to train for, with commas between; one that is there twice is drawn twice as often (default: {','.join(default('topologies'))})",
     )  # fmt: skip
     group.add_argument("--validation", metavar="GRAPH", action="append", default=[], help="graphs that choose the best weights (default: every fifth GRAPH)")
-    group.add_argument("--max-ops", metavar="N", type=int, default=2500, help="larger graphs are left out (default: %(default)s)")
-    group.add_argument("--variants", metavar="N", type=int, default=4, help="of each graph, with noise on costs and sizes (default: %(default)s)")
     group = parser.add_argument_group("how")
-    group.add_argument(
-        "--algorithm", choices=_ALGORITHMS, default="pgpe",
-        help="pgpe: exploration in the weights; reinforce: the REGAL paper's; imitation: of the full search's solutions (default: %(default)s)",
-    )  # fmt: skip
-    group.add_argument(
-        "--network", choices=_NETWORKS, default="graph",
-        help="graph: messages along edges; sequence: a recurrent network (GAS); constant: a control (default: %(default)s)",
-    )  # fmt: skip
-    for name, default, what in (
-        ("width", 16, "of the network's layers"), ("rounds", 4, "of messages"), ("steps", 1000, "of training"), ("batch", 4, "graphs per step"),
-        ("samples", 8, "pairs of draws per graph and step"), ("evaluations", 500, "of every rollout"), ("seed", 0, "of everything random"),
-        ("validate-every", 25, "steps"), ("validation-size", 24, "instances that validate"),
-        ("validation-evaluations", 1000, "of a search that validates"), ("patience", 20, "validations without a better one, before it stops"),
-    ):  # fmt: skip
-        group.add_argument(f"--{name}", metavar="N", type=int, default=default, help=f"{what} (default: %(default)s)")
-    group.add_argument("--rate", metavar="R", type=float, help="Adam's (default: the algorithm's)")
-    group.add_argument("--entropy", metavar="E", type=float, default=0.0, help="weight of the entropy, for reinforce (default: %(default)s)")
+    for name, choices in (("algorithm", ALGORITHMS), ("network", NETWORKS)):
+        told = "; ".join(f"{choice}: {what}" for choice, what in choices.items())
+        group.add_argument(f"--{name}", choices=tuple(choices), default=default(name), help=f"{told} (default: %(default)s)")
+    for name, (_, what) in _NUMBERS.items():
+        group.add_argument(f"--{name.replace('_', '-')}", metavar="N", type=int, default=default(name), help=f"{what} (default: %(default)s)")
+    group.add_argument("--rate", metavar="R", type=float, default=default("rate"), help="Adam's (default: the algorithm's)")
+    group.add_argument("--clip", metavar="C", type=float, default=default("clip"), help="largest norm of a gradient, not for pgpe (default: %(default)s)")
+    group.add_argument("--entropy", metavar="E", type=float, default=default("entropy"), help="weight of the entropy, for reinforce (default: %(default)s)")
     group.add_argument("--start", metavar="OUT", help="a training whose best weights are the first ones")
     group.add_argument("--no-prime", action="store_true", help="start from a network that proposes nothing, not from what a person would")
     group.add_argument("--threads", metavar="N", type=int, help="rollouts at the same time (default: as many as there are cores)")
@@ -92,9 +81,8 @@ def run(args):
         from tf_regal.policy import export, train
     except ImportError as error:
         raise errors.MissingDependencyError(f"training needs {error.name}: run pip install 'tf-regal[train]'") from error
-    config = train.Config(
-        graphs=graphs, validation=validation, topologies=tuple(args.topology), primed=not args.no_prime, **{name: getattr(args, name) for name in _SAME}
-    )
+    same = {name: getattr(args, name) for name in (*_NUMBERS, *_SAME)}
+    config = Config(graphs=graphs, validation=validation, topologies=tuple(args.topology), primed=not args.no_prime, **same)
     with options.option_values(args.parser), _Progress(options.show_progress(args)) as progress:
         found = train.run(config, args.output, threads=args.threads, ray=args.ray, progress=progress.say)
     policy = os.path.join(args.output, "policy")
@@ -111,12 +99,14 @@ def run(args):
 def _check(args):
     if args.objective not in OBJECTIVES:
         raise errors.InvalidArgumentError(f"objective={args.objective!r} is not known; expected one of {', '.join(map(repr, OBJECTIVES))}")
-    for name, least in _LEAST.items():
+    for name, least in [*((name, least) for name, (least, _) in _NUMBERS.items()), ("threads", 1)]:
         value = getattr(args, name)
         if value is not None and value < least:
             raise errors.InvalidArgumentError(f"{name}={value} is not valid; expected a whole number, {least} or more")
-    if args.rate is not None and not args.rate > 0:
-        raise errors.InvalidArgumentError(f"rate={args.rate} is not valid; expected a number above 0")
+    for name in ("rate", "clip"):
+        value = getattr(args, name)
+        if value is not None and not value > 0:
+            raise errors.InvalidArgumentError(f"{name}={value} is not valid; expected a number above 0")
 
 
 def _graphs(args, topologies):

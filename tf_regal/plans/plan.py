@@ -230,16 +230,16 @@ def load_plan(path):
     return Plan.from_json(read_checked_json(path))
 
 
-def write_atomically(path, text):
-    """Writes to a temporary file beside `path` and renames it: readers see the old file or the whole new one."""
+def write_atomically(path, content):
+    """Writes text or bytes to a temporary file beside `path` and renames it: readers see the old file or the whole new one."""
     path = os.fspath(path)
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
         raise errors.InvalidArgumentError(f"path={path!r}: the directory {directory!r} does not exist. Create it first.")
     handle, temporary = tempfile.mkstemp(dir=directory, prefix=os.path.basename(path) + ".", suffix=".tmp")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
         os.replace(temporary, path)
     except BaseException:
         os.unlink(temporary)

@@ -1,4 +1,6 @@
-"""How a network learns: one class per algorithm, all with `step(number) → dict of figures`, `state() → dict of arrays` and `load(state)`."""
+"""How a network learns: one class per algorithm, all with `step(number) → dict of figures`, `state() → dict of arrays` and
+`load(state)`, which are about the algorithm: the network's weights are kept by `train`.
+"""
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +17,7 @@ _LEVELS = network_lib.LEVELS
 
 def tensors(features):
     """Features → what the network takes."""
-    return {name: tf.constant(getattr(features, name)) for name in network_lib.signature()}
+    return {name: tf.constant(value) for name, value in vars(features).items()}
 
 
 def flat(weights):
@@ -90,12 +92,11 @@ class _Gradient:
         return tf.linalg.global_norm(gradients)
 
     def state(self):
-        return {f"adam_{i}": v.numpy() for i, v in enumerate(self._adam.variables)} | {f"w_{i}": w for i, w in enumerate(self._network.get_weights())}
+        return {f"adam_{i}": v.numpy() for i, v in enumerate(self._adam.variables)}
 
     def load(self, state):
         for i, variable in enumerate(self._adam.variables):
             variable.assign(state[f"adam_{i}"])
-        self._network.set_weights([state[f"w_{i}"] for i in range(len(self._network.get_weights()))])
 
 
 class Reinforce(_Gradient):
@@ -120,7 +121,7 @@ class Reinforce(_Gradient):
             indices = {k: v.numpy() for k, v in self._sample(tensors(prepared(instance).features), [c.seed, 7919 * number + i]).items()}
             drawn.append(indices)
             for s in range(2 * c.samples):
-                affinity, priority = (_as_choice(indices[k][s]) for k in ("affinity", "priority"))
+                affinity, priority = (proposal.encode(indices[k][s][..., 0], indices[k][s][..., 1]) for k in ("affinity", "priority"))
                 rollouts.append(Rollout(instance, affinity, priority, 7919 * number + i, c.evaluations))
         rewards = self._set.rewards(rollouts).reshape(len(batch), -1)
         with tf.GradientTape() as tape:
@@ -224,9 +225,4 @@ def _surprise(output, key):
     return tf.math.lgamma(a) + tf.math.lgamma(b) - tf.math.lgamma(nu) - (a - 1) * tf.math.log(key) - (b - 1) * tf.math.log(1 - key)
 
 
-def _as_choice(indices):
-    at, level = indices[..., 0], indices[..., 1]
-    return np.where(level == 0, proposal.UNIFORM, (level - 1) * len(proposal.MEANS) + at).astype(np.uint16)
-
-
-ALGORITHMS = {"pgpe": ParameterExploration, "reinforce": Reinforce, "imitation": Imitation}
+CLASSES = {"pgpe": ParameterExploration, "reinforce": Reinforce, "imitation": Imitation}

@@ -5,10 +5,10 @@ A policy is a directory with a SavedModel and a card: format, feature version, o
 
 import hashlib
 import json
-import os
 import pathlib
 
 from tf_regal import errors
+from tf_regal.plans.plan import write_atomically
 from tf_regal.policy import features
 from tf_regal.search import OBJECTIVES, proposal
 
@@ -44,9 +44,7 @@ def write(path, fields):
     path = pathlib.Path(path)
     files = {str(f.relative_to(path)): _digest(f) for f in sorted(path.rglob("*")) if f.is_file() and f.name != CARD}
     card = {"format": FORMAT, "feature_version": features.VERSION, "choices": _GRID, **fields, "files": files}
-    part = path / (CARD + ".part")
-    part.write_text(json.dumps(card, indent=1) + "\n")
-    os.replace(part, path / CARD)
+    write_atomically(path / CARD, json.dumps(card, indent=1) + "\n")
 
 
 def read(path, objective=None):

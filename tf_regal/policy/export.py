@@ -1,6 +1,5 @@
 """A training's best weights → a policy directory: a plain SavedModel and its card."""
 
-import dataclasses
 import json
 import pathlib
 import shutil
@@ -10,6 +9,7 @@ import tensorflow as tf
 
 from tf_regal import errors
 from tf_regal.policy import cards, network, train
+from tf_regal.policy import config as config_lib
 
 
 class _Exported(tf.Module):
@@ -26,8 +26,8 @@ class _Exported(tf.Module):
         self.propose = tf.function(propose, input_signature=list(network.signature().values()))
 
 
-def export(training, output, fields=None):
-    """Args: training: directory of `train`; output: the policy's directory, written whole or not at all; fields: dict, more for the card.
+def export(training, output):
+    """Args: training: directory of `train`; output: the policy's directory, written whole or not at all.
 
     Raises InvalidArgumentError where there is no training with the best weights.
     """
@@ -45,7 +45,7 @@ def export(training, output, fields=None):
         results = {"steps": curve[-1]["step"], "best_step": best["step"], "validation_reward": best["validation"], "uniform": -1.0}
         command = _command(config)
         cards.write(
-            made, {"objective": config["objective"], "command": command, "training": _provenance(config), "results": results, **(fields or {})}
+            made, {"objective": config["objective"], "command": command, "training": _provenance(config), "results": results}
         )
         if output.exists():
             shutil.rmtree(output)
@@ -55,10 +55,9 @@ def export(training, output, fields=None):
 def _command(config):
     """The command line that makes such a training, with what differs from its defaults."""
     words = ["tf-regal train GRAPH... --validation GRAPH... --objective " + config["objective"]]
-    standard = {field.name: field.default for field in dataclasses.fields(train.Config)}
     words.append("--topology " + ",".join(config["topologies"]))
     for name, value in config.items():
-        if name in ("graphs", "validation", "objective", "topologies", "feature_version", "clip", "start", "primed") or value == standard.get(name):
+        if name in ("graphs", "validation", "objective", "topologies", "feature_version", "start", "primed") or value == config_lib.default(name):
             continue
         words.append(f"--{name.replace('_', '-')} {value}")
     words += ["--start OTHER"] * (config["start"] is not None) + ["--no-prime"] * (not config["primed"])

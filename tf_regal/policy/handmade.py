@@ -8,26 +8,25 @@ from tf_regal.search.proposal import CONCENTRATIONS, Proposal, choice
 _ELSEWHERE = 0.25
 
 
-def _orders(task):
-    n = task.problem.n_ops
-    upward = heuristics.upward_rank(task)
-    yield "rank", upward / max(upward.max(initial=0), 1)
-    yield "depth", _falling(heuristics.depth_first_order(task), n)
-    yield "greedy", _falling(heuristics.memory_greedy_order(task), n)
-    yield "start", _falling(np.argsort(-heuristics.earliest_start(task, upward)[1], kind="stable"), n)
-
-
-def _placements(task):
-    upward = heuristics.upward_rank(task)
-    yield "free", None
-    yield "heft", heuristics.heft_placement(task, upward)
-    yield "etf", heuristics.earliest_start(task, upward)[0]
+# Task and upward rank → the ops' mean priorities.
+_ORDERS = {
+    "rank": lambda task, rank: rank / max(rank.max(initial=0), 1),
+    "depth": lambda task, rank: _falling(heuristics.depth_first_order(task)),
+    "greedy": lambda task, rank: _falling(heuristics.memory_greedy_order(task)),
+    "start": lambda task, rank: _falling(np.argsort(-heuristics.earliest_start(task, rank)[1], kind="stable")),
+}
+# Task and upward rank → the device that an op should have, or None: any.
+_PLACES = {
+    "free": lambda task, rank: None,
+    "heft": heuristics.heft_placement,
+    "etf": lambda task, rank: heuristics.earliest_start(task, rank)[0],
+}
+_LEVELS = (1, 3, 5, len(CONCENTRATIONS))
 
 
 def names():
     """All hand-made proposals: "ORDER-PLACEMENT-LEVEL", such as "rank-heft-2": the higher the level, the narrower the distributions."""
-    orders, places, levels = ("rank", "depth", "greedy", "start"), ("free", "heft", "etf"), (1, 3, 5, len(CONCENTRATIONS))
-    return [f"{order}-{place}-{level}" for order in orders for place in places for level in levels]
+    return [f"{order}-{place}-{level}" for order in _ORDERS for place in _PLACES for level in _LEVELS]
 
 
 def propose(task, name):
@@ -38,8 +37,9 @@ def propose(task, name):
     """
     order, place, level = name.split("-")
     n, d = task.problem.n_ops, task.problem.n_devices
-    priority = choice(dict(_orders(task))[order], np.full(n, int(level)))
-    device = dict(_placements(task))[place]
+    rank = heuristics.upward_rank(task)
+    priority = choice(_ORDERS[order](task, rank), np.full(n, int(level)))
+    device = _PLACES[place](task, rank)
     if device is None:
         affinity = choice(np.full((n, d), 0.5), np.zeros((n, d)))
     else:
@@ -47,7 +47,8 @@ def propose(task, name):
     return Proposal(affinity, priority, name)
 
 
-def _falling(order, n):
+def _falling(order):
+    n = len(order)
     mean = np.empty(n)
     mean[np.asarray(order)] = 1 - (np.arange(n) + 0.5) / max(n, 1)
     return mean

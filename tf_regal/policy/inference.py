@@ -8,10 +8,8 @@ from absl import logging
 
 from tf_regal import errors
 from tf_regal.policy import cards, features
-from tf_regal.search import uses_proposals
 from tf_regal.search.proposal import Proposal
 
-_INPUTS = ("op", "device", "source", "target", "forward", "backward", "order")
 _warned = set()
 _lock = threading.Lock()
 
@@ -40,7 +38,7 @@ class Policy:
 
         found = features.extract(task)
         with _aside():
-            affinity, priority = self._propose(**{name: tf.constant(getattr(found, name)) for name in _INPUTS})
+            affinity, priority = self._propose(**{name: tf.constant(value) for name, value in vars(found).items()})
             affinity, priority = np.asarray(affinity), np.asarray(priority)
         return Proposal(affinity, priority, self.name)
 
@@ -57,16 +55,15 @@ def _aside():
 
 
 def proposer(settings):
-    """A function Task → Proposal for `settings.policy`, or None: uniform, or the method draws nothing from proposals.
+    """A function Task → Proposal for `settings.used_policy`, or None: uniform.
 
-    "auto": the shipped policy; where it cannot be used, one warning and None. None, too, for the full search, which gains nothing from it
-    (docs/policy.md). A path: PolicyError where it cannot be used.
+    "auto": the shipped policy; where it cannot be used, one warning and None. A path: PolicyError where it cannot be used.
 
     Every call loads the policy again, and whoever drops the function frees it: what stays in TensorFlow's CPU allocator makes its chunks, and so the
     peak memory of the user's own functions, larger.
     """
-    policy, objective = settings.policy, settings.objective
-    if policy is None or not uses_proposals(settings.method) or (policy == "auto" and settings.method.startswith("regal")):
+    policy, objective = settings.used_policy, settings.objective
+    if policy is None:
         return None
     path = cards.directory(policy, objective)
     try:

@@ -11,15 +11,9 @@ import tensorflow as tf
 import tf_keras
 
 from tf_regal import errors
+from tf_regal.policy.config import NETWORKS
 from tf_regal.policy.features import DEVICE_FEATURES, OP_FEATURES
 from tf_regal.search import proposal
-
-KINDS = {
-    "graph": "messages along the edges in both directions (Spektral)",
-    "pairs": "likewise, with a state per op and device: what is known of the neighbours' devices travels, too",
-    "sequence": "the ops as a sequence in topological order, read by a recurrent network: GAS of the REGAL paper",
-    "constant": "the same distributions for every graph, by the device's position alone: a control",
-}
 
 LEVELS = len(proposal.CONCENTRATIONS)
 _SPREAD = (2.0, 0.7)  # standard deviations, in steps, of means and concentrations around the outputs, where choices are sampled; before training
@@ -28,7 +22,7 @@ _START_LEVEL = 3.0  # of all concentrations, before training
 
 
 class Network(tf_keras.Model):
-    """Features of one graph → distributions for every key.
+    """Features of one graph → distributions for every key. kind: one of `config.NETWORKS`.
 
     The op states come from an encoder and `rounds` rounds of one recurrent block. A head scores (op, device) pairs, so that the same weights
     serve any number of devices; what is learned about devices is in their features, not in their numbers. Both heads also see the features
@@ -42,8 +36,8 @@ class Network(tf_keras.Model):
 
     def __init__(self, kind="graph", width=16, rounds=4):
         super().__init__(name=f"policy_{kind}")
-        if kind not in KINDS:
-            raise errors.InvalidArgumentError(f"network={kind!r} is not known; expected one of {', '.join(map(repr, KINDS))}")
+        if kind not in NETWORKS:
+            raise errors.InvalidArgumentError(f"network={kind!r} is not known; expected one of {', '.join(map(repr, NETWORKS))}")
         self.kind, self.width, self.rounds = kind, width, rounds
         layers = tf_keras.layers
         if kind != "constant":

@@ -1,8 +1,8 @@
 """Trains a policy: draws instances, lets an algorithm learn, validates, keeps checkpoints and the best weights."""
 
 import dataclasses
+import io
 import json
-import os
 import pathlib
 import signal
 import time
@@ -12,47 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from tf_regal import errors
+from tf_regal.plans.plan import write_atomically
 from tf_regal.policy import algorithms, features, network, rollouts, training_set
+from tf_regal.policy.config import MAY_CHANGE
+from tf_regal.search import Budget
 
 CHECKPOINT, CONFIG, CURVE, BEST = "checkpoint.npz", "config.json", "curve.jsonl", "best.npz"
-
-
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """What decides a training. Kept beside the checkpoint; a training only goes on with the same one (steps, threads and patience apart).
-
-    graphs, validation: paths. batch: graphs per step. samples: pairs of draws per step and graph (pgpe), or half the samples per graph (reinforce).
-    evaluations: of every rollout. rate: Adam's, None: the algorithm's own. start: a training directory whose best weights are the first ones; without
-    it `primed` says whether the network begins with what a person would propose (`network.prime`).
-    """
-
-    graphs: tuple
-    validation: tuple
-    objective: str = "runtime"
-    algorithm: str = "pgpe"
-    topologies: tuple = ("paper", "2xA100-40GB", "4xA100-40GB")
-    network: str = "graph"
-    width: int = 16
-    rounds: int = 4
-    steps: int = 1000
-    batch: int = 4
-    samples: int = 8
-    evaluations: int = 500
-    variants: int = 4
-    max_ops: int = 2500
-    rate: float | None = None
-    clip: float = 10.0
-    entropy: float = 0.0
-    seed: int = 0
-    start: str | None = None
-    primed: bool = True
-    validate_every: int = 50
-    validation_size: int = 24
-    validation_evaluations: int = 1000
-    patience: int = 20
-
-
-_MAY_CHANGE = ("steps", "patience")
 
 
 class Training:
@@ -60,11 +25,11 @@ class Training:
 
     def __init__(self, config, directory, runner, progress=None):
         """Args:
-            runner: `rollouts.Threads` or `rollouts.Ray`. progress: called with a line of text, now and then.
+            config: a `config.Config`. runner: `rollouts.Threads` or `rollouts.Ray`. progress: called with a line of text, now and then.
 
         Raises InvalidArgumentError where the directory holds a training with another Config.
         """
-        self.config, self._runner, self._say = config, runner, progress or (lambda text: None)
+        self.config, self._say = config, progress or (lambda text: None)
         self._directory = pathlib.Path(directory)
         self._directory.mkdir(parents=True, exist_ok=True)
         config_json = self._check_config()
@@ -73,19 +38,18 @@ class Training:
             load_weights(self.network, pathlib.Path(config.start) / BEST)
         elif config.primed:
             network.prime(self.network, config.objective)
-        make = {
-            "objective": config.objective, "max_ops": config.max_ops, "rollouts": runner, "progress": self._say,
-        }  # fmt: skip
-        self._train_set = training_set.TrainingSet(
-            config.graphs, config.topologies, evaluations=config.evaluations, variants=config.variants, cache=self._directory / "train.json", **make
-        )
-        self._validation_set = training_set.TrainingSet(
-            config.validation, config.topologies, evaluations=config.validation_evaluations, variants=1, cache=self._directory / "validation.json",
-            name="validation", **make,
-        )
-        write_text(self._directory / CONFIG, json.dumps(config_json, indent=1) + "\n")  # now it is a training
+
+        def instances(name, paths, evaluations, variants):
+            return training_set.TrainingSet(
+                paths, config.topologies, config.objective, evaluations=evaluations, variants=variants, max_ops=config.max_ops, rollouts=runner,
+                cache=self._directory / f"{name}.json", name=name, progress=self._say,
+            )  # fmt: skip
+
+        self._train_set = instances("graphs", config.graphs, config.evaluations, config.variants)
+        self._validation_set = instances("validation", config.validation, config.validation_evaluations, 1)
+        write_atomically(self._directory / CONFIG, json.dumps(config_json, indent=1) + "\n")  # now it is a training
         self._validated = self._validation_set.draw(config.validation_size, [config.seed, 2])
-        self._algorithm = algorithms.ALGORITHMS[config.algorithm](self.network, self._train_set, config)
+        self._algorithm = algorithms.CLASSES[config.algorithm](self.network, self._train_set, config)
         self._proposer = algorithms.Proposer(self.network)
         self.step, self.curve, self.best = 0, [], -np.inf
         self._load()
@@ -137,7 +101,7 @@ class Training:
         path, mine = self._directory / CONFIG, json.loads(json.dumps(dataclasses.asdict(self.config) | {"feature_version": features.VERSION}))
         if path.exists():
             theirs = json.loads(path.read_text())
-            different = [k for k in mine if k not in _MAY_CHANGE and mine[k] != theirs.get(k)]
+            different = [k for k in mine if k not in MAY_CHANGE and mine[k] != theirs.get(k)]
             if different:
                 what = ", ".join(f"{k}={mine[k]!r} (there: {theirs.get(k)!r})" for k in different[:3])
                 raise errors.InvalidArgumentError(
@@ -148,7 +112,7 @@ class Training:
     def _save(self):
         self._train_set.save()
         self._validation_set.save()
-        write_text(self._directory / CURVE, "".join(json.dumps(point) + "\n" for point in self.curve))
+        write_atomically(self._directory / CURVE, "".join(json.dumps(point) + "\n" for point in self.curve))
         state = {f"algorithm_{name}": value for name, value in self._algorithm.state().items()}
         weights = {f"weight_{i}": w for i, w in enumerate(self.network.get_weights())}
         rest = {"step": np.array(self.step), "best": np.array(self.best), "curve": np.array(json.dumps(self.curve))}
@@ -167,16 +131,16 @@ class Training:
 
 
 def run(config, directory, *, threads=None, ray=None, progress=None):
-    """Trains; returns figures: steps made, the best validation reward, the directory.
+    """Trains; returns figures: steps made and the best validation reward.
 
     Args:
         threads: rollouts at the same time; None: as many as there are cores. ray: address of a Ray cluster that makes them instead.
     """
-    runner = rollouts.Ray(ray) if ray else rollouts.Threads(threads or len(os.sched_getaffinity(0)))
+    runner = rollouts.Ray(ray) if ray else rollouts.Threads(Budget(threads=threads).threads)
     try:
         training = Training(config, directory, runner, progress)
         training.run()
-        return types.SimpleNamespace(steps=training.step, best=training.best, directory=str(directory))
+        return types.SimpleNamespace(steps=training.step, best=training.best)
     finally:
         runner.close()
 
@@ -207,18 +171,10 @@ class _Stop:
             signal.signal(number, handler)
 
 
-def write_text(path, text):
-    """Writes a file whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(text)
-    os.replace(part, path)
-
-
 def _write_npz(path, arrays):
-    part = path.with_name(path.name + ".part")
-    with open(part, "wb") as file:
-        np.savez(file, **arrays)
-    os.replace(part, path)
+    content = io.BytesIO()
+    np.savez(content, **arrays)
+    write_atomically(path, content.getvalue())
 
 
 def _text(curve):

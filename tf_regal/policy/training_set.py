@@ -12,6 +12,7 @@ import numpy as np
 
 from tf_regal import errors
 from tf_regal.graph import task_graphs
+from tf_regal.plans.plan import write_atomically
 from tf_regal.policy.instances import Instance, prepared
 from tf_regal.policy.rollouts import Rollout
 from tf_regal.search import METHODS, Budget
@@ -23,7 +24,7 @@ _SEEDS = (1001, 1002)  # of the denominators
 class TrainingSet:
     """Instances, and the values that their rewards are relative to, which are kept in a file."""
 
-    def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, name="graphs", progress=None):
+    def __init__(self, paths, topologies, objective, *, evaluations, variants, max_ops, rollouts, cache, name, progress=None):
         """Args:
             paths: of graphs with costs. topologies: texts; one that is there twice is drawn twice as often.
             variants: noise variants of each graph, the graph itself included.
@@ -79,9 +80,7 @@ class TrainingSet:
 
     def save(self):
         """Writes what is known, whole or not at all."""
-        part = self._cache.with_name(self._cache.name + ".part")
-        part.write_text(json.dumps(self._known))
-        os.replace(part, self._cache)
+        write_atomically(self._cache, json.dumps(self._known))
 
     def _find(self, instances):
         missing = {i.name: i for i in instances if i.name not in self._known["value"]}

@@ -26,9 +26,12 @@ _GRID_END = 60.0    # in logits; what is beyond rounds to 0 and 1
 def choice(mean, level):
     """The nearest choices. mean: float array, 0 to 1; level: float array, 0 (uniform), 1 (the first of CONCENTRATIONS), 2, … → uint16, same shape."""
     mean, level = np.asarray(mean, float), np.asarray(level, float)
-    at = np.clip(np.floor(mean * len(MEANS)), 0, len(MEANS) - 1)
-    wide = np.clip(np.rint(level), 0, len(CONCENTRATIONS))
-    return np.where(wide == 0, UNIFORM, (wide - 1) * len(MEANS) + at).astype(np.uint16)
+    return encode(np.clip(np.floor(mean * len(MEANS)), 0, len(MEANS) - 1), np.clip(np.rint(level), 0, len(CONCENTRATIONS)))
+
+
+def encode(at, level):
+    """Choices from indices into MEANS and levels as of `choice`, whole numbers → uint16."""
+    return np.where(level == 0, UNIFORM, (level - 1) * len(MEANS) + at).astype(np.uint16)
 
 
 @functools.cache
@@ -44,15 +47,10 @@ def table():
     mass = np.concatenate([below, below + np.cumsum((density[:, 1:] + density[:, :-1]) / 2 * (t[1] - t[0]), axis=1)], axis=1)
     mass /= mass[:, -1:] + np.exp(-b * _GRID_END - log_beta) / b
     x = 1 / (1 + np.exp(-t))
-    wanted = np.linspace(0, 1, _POINTS)
-    result = np.empty((CHOICES, _POINTS), np.float32)
-    for row, m in enumerate(mass):
-        result[row] = np.interp(wanted, m, x)
-    # The ends are 0 and 1 whatever the shape; a narrow Beta never gets there, so they are where the next point's probability is a 64th.
-    ends = np.array([1 / 64, 1 - 1 / 64]) / (_POINTS - 1) + np.array([0, 1 - 1 / (_POINTS - 1)])
-    for row, m in enumerate(mass):
-        result[row, [0, -1]] = np.interp(ends, m, x)
-    result[UNIFORM] = wanted
+    uniform = np.linspace(0, 1, _POINTS)
+    # The true ends are 0 and 1 whatever the shape, where a narrow Beta never gets: they are taken at a 64th of a step from there.
+    wanted = np.clip(uniform, uniform[1] / 64, 1 - uniform[1] / 64)
+    result = np.array([*(np.interp(wanted, row, x) for row in mass), uniform], np.float32)
     return np.clip(result, 0, 1)
 
 
