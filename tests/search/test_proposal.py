@@ -6,7 +6,7 @@ import pytest
 from tests.ops import cases
 from tf_regal import errors, ops
 from tf_regal.plans.planner import default_placement
-from tf_regal.search import METHODS, Budget, Task, method, proposal, uses_proposals
+from tf_regal.search import METHODS, Budget, Task, brkga, method, proposal, uses_proposals
 
 stats = pytest.importorskip("scipy.stats", reason="scipy comes with spektral")
 
@@ -72,17 +72,43 @@ def test_a_proposal_that_knows_the_answer_finds_it_at_once():
     assert device.tolist() == [0] * 5 + [1] * 5
 
 
-def test_mutants_are_drawn_from_the_proposal():
-    """Without elites' keys in the children, everything that BRKGA ever sees comes from the proposal."""
+def misleading():
+    """Twelve equal ops on two devices, and a proposal that puts them all on the first one."""
     graph = cases.Graph(2)
     for _ in range(12):
         graph.op([5, 5])
-    problem = graph.problem()
     affinity = proposal.choice(np.tile([0.95, 0.05], (12, 1)), np.full((12, 2), 7))
-    narrow = proposal.Proposal(affinity, np.full(12, proposal.UNIFORM))
-    search = METHODS["brkga"](task_of(problem, proposal=narrow), Budget(2000))
+    return graph.problem(), proposal.Proposal(affinity, np.full(12, proposal.UNIFORM))
+
+
+def test_mutants_are_drawn_from_the_proposal():
+    """Children have their parents' keys: everything that this BRKGA ever sees comes from the proposal."""
+    problem, narrow = misleading()
+    search = brkga.run(task_of(problem, proposal=narrow), Budget(2000), proposal_share=1.0)
     assert search.run.makespan == 60  # all on one device: no key for the other one was ever drawn
+
+
+def test_a_misleading_proposal_is_got_away_from():
+    problem, narrow = misleading()
+    assert METHODS["brkga"](task_of(problem, proposal=narrow), Budget(2000)).run.makespan == 30
     assert METHODS["brkga"](task_of(problem), Budget(2000)).run.makespan == 30
+
+
+@pytest.mark.parametrize(("share", "proposed"), [(0.0, 0), (0.25, 10), (0.5, 20), (1.0, 40)])
+def test_the_share_of_candidates_that_are_drawn_from_the_proposal(share, proposed):
+    """In a first population of 40 those from the proposal have all twelve ops on one device and take 60; the mean tells how many there are."""
+    problem, narrow = misleading()
+    plain, mixed = (
+        brkga.run(task_of(problem, proposal=p), Budget(40), population=40, elites=1, mutants=0, proposal_share=share).history[0, 1] for p in (None, narrow)
+    )
+    assert mixed == pytest.approx((60 * proposed + plain * (40 - proposed)) / 40, rel=0.04)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1, float("nan")])
+def test_a_share_that_is_none(share):
+    problem, narrow = misleading()
+    with pytest.raises(ValueError, match="proposal_share"):
+        brkga.run(task_of(problem, proposal=narrow), Budget(2), proposal_share=share)
 
 
 def test_threads_do_not_change_what_is_drawn():

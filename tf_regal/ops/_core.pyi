@@ -89,9 +89,11 @@ class Brkga:
         threads: int = 1,
         seeds: Iterable[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32] | None]] = (),
         proposal: tuple[NDArray[np.uint16], NDArray[np.float32]] | None = None,
+        proposal_share: float = 1.0,
     ) -> None:
         """proposal: (choice, table): for every affinity ([groups * devices], none with one device) and then every op's priority ([ops]) a row
-        of the table, float32 [choices, points]: the inverse of a distribution function at equally spaced probabilities from 0 to 1."""
+        of the table, float32 [choices, points]: the inverse of a distribution function at equally spaced probabilities from 0 to 1.
+        proposal_share: of the candidates that are drawn, 0 to 1; the others are drawn uniformly."""
     def evolve(self, evaluations: int) -> None:
         """Goes on until this many candidates have been simulated in total. Releases the GIL."""
     @property

@@ -251,7 +251,7 @@ const double* PerOp(const Simulator& simulator, const char* name, const std::opt
 
 std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
                                  int population, int elites, int mutants, double rho, uint64_t seed, int threads,
-                                 const py::iterable& seeds, const py::object& proposal) {
+                                 const py::iterable& seeds, const py::object& proposal, double proposal_share) {
   BrkgaOptions options;
   options.objective = ParseObjective(objective);
   options.makespan_limit = ToLimit(makespan_limit);
@@ -259,6 +259,7 @@ std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& 
   options.elites = elites;
   options.mutants = mutants;
   options.rho = rho;
+  options.proposal_share = proposal_share;
   options.seed = seed;
   options.threads = threads;
   return std::make_unique<Brkga>(&simulator, options, ToSeeds(simulator.problem(), seeds), ToProposal(proposal));
@@ -336,7 +337,7 @@ PYBIND11_MODULE(_core, m) {
       .def(py::init(&MakeBrkga), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
            py::arg("makespan_limit") = py::none(), py::arg("population") = 100, py::arg("elites") = 20, py::arg("mutants") = 15,
            py::arg("rho") = 0.7, py::arg("seed") = 0, py::arg("threads") = 1, py::arg("seeds") = py::tuple(),
-           py::arg("proposal") = py::none())
+           py::arg("proposal") = py::none(), py::arg("proposal_share") = 1.0)
       .def("evolve", &Brkga::Evolve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("evaluations", &Brkga::evaluations)
       .def_property_readonly("best", &BestOf<Brkga>)

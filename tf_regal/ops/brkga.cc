@@ -1,6 +1,7 @@
 #include "brkga.h"
 
 #include <algorithm>
+#include <cmath>
 #include <atomic>
 #include <cstring>
 #include <stdexcept>
@@ -23,6 +24,7 @@ void CheckOptions(const BrkgaOptions& o) {
          std::to_string(o.population - o.elites));
   }
   if (!(o.rho >= 0.5 && o.rho <= 1.0)) fail("rho is " + std::to_string(o.rho) + "; expected 0.5 to 1");
+  if (!(o.proposal_share >= 0.0 && o.proposal_share <= 1.0)) fail("proposal_share is " + std::to_string(o.proposal_share) + "; expected 0 to 1");
   if (o.threads < 1 || o.threads > kMaxThreads) {
     fail("threads is " + std::to_string(o.threads) + "; expected 1 to " + std::to_string(kMaxThreads));
   }
@@ -76,10 +78,12 @@ void Brkga::CheckProposal() const {
   }
 }
 
-void Brkga::Draw(Random* random, Individual* individual) const {
+void Brkga::Draw(int index, Random* random, Individual* individual) const {
   individual->keys.resize(n_keys_);
   float* keys = individual->keys.data();
   random->Uniform(keys, n_keys_);
+  const auto proposed = [this](int n) { return static_cast<int64_t>(std::ceil(n * options_.proposal_share)); };  // of the first n
+  if (proposed(index + 1) == proposed(index)) return;
   const int last = proposal_.points - 2;
   for (size_t i = 0; i < proposal_.choice.size(); ++i) {
     const float* row = proposal_.table.data() + static_cast<size_t>(proposal_.choice[i]) * proposal_.points;
@@ -140,14 +144,14 @@ void Brkga::Fill(int index, Individual* individual) const {
     return;
   }
   Random random(options_.seed, 0, index);
-  Draw(&random, individual);
+  Draw(index, &random, individual);
 }
 
 void Brkga::Breed(int index, Individual* individual) const {
   Random random(options_.seed, generation_, index);
   const int n_children = options_.population - options_.elites - options_.mutants;
   if (index >= n_children) {
-    Draw(&random, individual);
+    Draw(index, &random, individual);
     return;
   }
   individual->keys.resize(n_keys_);

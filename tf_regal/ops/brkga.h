@@ -22,6 +22,7 @@ struct BrkgaOptions {
   int elites = 20;
   int mutants = 15;
   double rho = 0.7;  // probability that a key comes from the elite parent
+  double proposal_share = 1.0;  // of what is drawn; the rest is uniform
   uint64_t seed = 0;
   int threads = 1;
 };
@@ -80,7 +81,8 @@ class Brkga {
   Candidate MakeCandidate(const std::vector<float>& keys, const std::vector<int32_t>& device) const;
   void Score(Individual* individual, Worker* worker) const;
   void CheckProposal() const;
-  void Draw(Random* random, Individual* individual) const;  // all keys from the proposal
+  // All keys, from the proposal or uniformly: which of the two, depends on the index in the population.
+  void Draw(int index, Random* random, Individual* individual) const;
   void Fill(int index, Individual* individual) const;       // of the first population
   void Breed(int index, Individual* individual) const;
   void Generation(int64_t budget);

@@ -5,17 +5,22 @@ import numpy as np
 from tf_regal import ops
 from tf_regal.search.task import Solution
 
+# Of the first population and the mutants, half are drawn from the proposal and half uniformly: where a proposal misleads, the search gets away from
+# it, and where it is good, little is lost (docs/policy.md).
+PROPOSAL_SHARE = 0.5
 
-def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.7):
+
+def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.7, proposal_share=PROPOSAL_SHARE):
     """Until the budget is used up, with keys drawn from the task's proposal.
 
     Args:
         seeds: candidates of the first population, (device, priority, transfer_priority or None) each.
-        population, elites, mutants, rho: as of `ops.Brkga`; the defaults are the yardstick's.
+        population, elites, mutants, rho, proposal_share: as of `ops.Brkga`; the defaults are the yardstick's.
     """
     search = ops.Brkga(
         task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, population=population, elites=elites, mutants=mutants,
         rho=rho, seed=task.seed, threads=budget.threads, seeds=seeds, proposal=None if task.proposal is None else task.proposal.keys(task.problem),
+        proposal_share=proposal_share,
     )
     # Whole generations at a time, so that the clock and the progress bar are looked at often: only so is a run in steps the same as one in one go.
     target = max(population, len(seeds))
