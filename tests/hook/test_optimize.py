@@ -76,6 +76,39 @@ def test_bound_tf_function_of_an_instance():
         assert float(fn(X)[0, 0]) == i
 
 
+class WithLoop:
+    """A method that AutoGraph has to convert, with a signature and without."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.float32)])
+    def positive(self, x):
+        total = 0.0
+        for v in x:
+            if v > 0:
+                total += v * self.factor
+        return total
+
+    @tf.function
+    def scaled(self, x, k=2):
+        total = 0.0
+        for v in x:
+            total += v * k * self.factor
+        return total
+
+
+def test_bound_method_with_a_loop_is_converted(seen):
+    x, of = tf.constant([1.0, -2.0, 3.0]), WithLoop(2.0)
+    first, second = (tf_regal.optimize(of.positive, **ON_BOTH) for _ in range(2))
+    assert [f(x).numpy() for f in (first, of.positive, second, first)] == [8.0] * 4
+    assert of.scaled(x).numpy() == 8.0  # traced before it is optimized
+    fn = tf_regal.optimize(of.scaled, **ON_BOTH)
+    assert [fn(x).numpy(), fn(x, k=3).numpy(), fn(x, 4).numpy(), of.scaled(x, 5).numpy()] == [8.0, 12.0, 16.0, 20.0]
+    assert WithLoop(1.0).scaled(x).numpy() == 4.0
+    assert [r.status for r in seen()] == ["planned"] * 5
+
+
 def test_concrete_function(seen):
     concrete = tf.function(fresh("concrete")).get_concrete_function(tf.TensorSpec([8, 8], tf.float32, "x"))
     fn = tf_regal.optimize(concrete, **ON_BOTH)

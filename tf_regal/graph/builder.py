@@ -15,6 +15,8 @@ from tf_regal.graph import runnable as runnable_lib
 from tf_regal.graph import shapes as shapes_lib
 
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
+# What waits for nothing, and a placeholder that is no argument: it is there for a branch that is never taken, and fails where it is waited for.
+_UNORDERED = frozenset(("_Arg", "_Retval", "Const", "Placeholder"))
 _MAX_DEPTH = 8  # of functions that call functions, for the fingerprint
 _IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "frame_name", "_class"))
 # Stateful, and yet free to move: their state is the variable, whose group they are in, or they have none.
@@ -107,8 +109,13 @@ class _Builder:
             self.member_names.append([self.nodes[m].name for m in members])
             self.devices.append(self._required_device(members, is_region))
             self.orderable.append(
-                not is_region and first.op not in ("_Arg", "_Retval", "Const") and not semantics.is_collective(first.op)
+                not is_region and first.op not in _UNORDERED and not semantics.is_collective(first.op) and not self._is_handle(members[0])
             )
+
+    def _is_handle(self, node):
+        """Whether the node only says which variable or table is meant: others than the planned ops may need it, and must not wait."""
+        outputs = self.shapes.outputs[self.nodes[node].name]
+        return bool(outputs) and not any(port >= 0 for _, port in self.sources[node]) and all(dtype in _HANDLES for dtype, _ in outputs)
 
     def _required_device(self, members, is_region):
         """The device where the op must stay, or ""."""

@@ -1,6 +1,5 @@
 """The global switch, and the functions that are planned without it."""
 
-import functools
 import threading
 
 import tensorflow as tf
@@ -139,14 +138,13 @@ def copy_concrete(concrete):
 def _marked(python_function, settings):
     """`python_function`, which while it is traced leaves its settings on the graph for `_on_new_function` to find."""
 
-    @functools.wraps(python_function)
     def traced(*args, **kwargs):
         graph = tfp.ops.get_default_graph()
         if isinstance(graph, tfp.func_graph.FuncGraph):
             setattr(graph, _MARK, settings)
-        return python_function(*args, **kwargs)
+        return traced.__wrapped__(*args, **kwargs)  # AutoGraph puts the converted function there
 
-    return traced
+    return tfp.tf_decorator.make_decorator(python_function, traced, "tf_regal.optimize")
 
 
 def _install():
