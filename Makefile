@@ -57,6 +57,22 @@ test: $(VENV)/.test-tools  ## all tests, on the installed wheel
 test-fast: $(VENV)/.test-tools  ## the tests that are not marked slow
 	$(PYTEST_INSTALLED) -m "not slow" $(PYTEST_ARGS)
 
+# Each version in a virtual environment of its own; `make compat VERSIONS=2.19 COMPAT_ARGS="-m 'not slow'"` for less.
+VERSIONS ?= 2.19 2.20 2.21
+COMPAT_ARGS ?=
+COMPAT_TESTS := hook rewrite conformance test_tf_private.py
+
+.PHONY: compat
+compat: $(VENV)/.wheel  ## the tests of the hook on each supported version of TensorFlow
+	@set -e; for version in $(VERSIONS); do \
+	  venv=$(abspath $(VENV))/tensorflow-$$version; \
+	  [ -x $$venv/bin/python ] || $(BIN)/python -m venv $$venv; \
+	  echo "TensorFlow $$version: installing"; \
+	  $$venv/bin/python -m pip --disable-pip-version-check --quiet install --force-reinstall --no-deps $(VENV)/wheel/*.whl; \
+	  $$venv/bin/python -m pip --disable-pip-version-check --quiet install tf-regal "tensorflow==$$version.*" "tf-keras==$$version.*" "pytest>=8" "pytest-xdist>=3.6"; \
+	  (cd tests && TF_REGAL_TEST_INSTALLED=1 $$venv/bin/pytest -n $(JOBS) --dist loadfile $(COMPAT_TESTS) $(COMPAT_ARGS)) || exit 1; \
+	done
+
 .PHONY: lint
 lint: $(VENV)/.test-tools  ## ruff, and buildifier where it is installed
 	$(BIN)/ruff check .

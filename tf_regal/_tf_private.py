@@ -6,6 +6,9 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `atomic_function.from_function_def(function_def, function_type)`: registers a FunctionDef and makes it callable;
   `AtomicFunction.call_preflattened(args)` calls it, `.definition`, `.function_type`, `.name` describe it.
 - `ConcreteFunction._inference_function`: the AtomicFunction that runs where no tape watches the arguments.
+- `ConcreteFunction._select_forward_and_backward_functions(args, possible_gradient_type, executing_eagerly)`: an object with `_functions` and `forward()`,
+  which makes the pair of functions for a call that a tape watches; `_TapeGradientFunctions._forward`, `._backward`, `._num_inference_outputs`,
+  `._num_forwardprop_outputs`.
 - `polymorphic_function.Function._clone(python_function)`: a tf.function with the same options over another Python function.
 - `context.context()`: `function_call_options`, `enable_graph_collection`, `disable_graph_collection`, `export_run_metadata`.
 - `cancellation.CancellationManager`, `execute.execute_with_cancellation(…)`: see `instantiate`.
@@ -40,9 +43,10 @@ from tensorflow.python.util import tf_decorator
 
 from tf_regal import errors
 
-SUPPORTED_VERSIONS = ("2.21",)
+SUPPORTED_VERSIONS = ("2.19", "2.20", "2.21")
 
 __all__ = [
+    "Call",
     "atomic_function",
     "call_options",
     "check",
@@ -52,6 +56,7 @@ __all__ = [
     "copy_function",
     "cost_graph_pb2",
     "device_properties_pb2",
+    "executing_eagerly",
     "func_graph",
     "function_pb2",
     "grappler_cluster",
@@ -93,6 +98,8 @@ def check():
         context.Context: ["function_call_options", "enable_graph_collection", "disable_graph_collection", "export_run_metadata"],
         context: ["FunctionCallOptions"],
         polymorphic_function.Function: ["_clone", "python_function"],
+        concrete_function: ["_TapeGradientFunctions"],
+        concrete_function.ConcreteFunction: ["_select_forward_and_backward_functions"],
         cancellation: ["CancellationManager"],
         execute: ["execute_with_cancellation"],
         op_def_registry: ["get"],
@@ -113,12 +120,12 @@ def check():
                 )
 
 
-def instantiate(function, args, options=None):
+def instantiate(function, args, options=None, *, copy=True):
     """Makes TensorFlow place, optimize and partition a function, without running any of its ops.
 
     A call under a token that is cancelled already goes as far as that and stops ("cancelled before it was started"); the graphs are handed
-    over at the end of the next call that succeeds. A copy of the definition under a name of its own is called: TensorFlow makes the graphs
-    of a definition once, and another thread may be calling the function itself.
+    over at the end of the next call that succeeds. TensorFlow makes the graphs of a definition once: where the function may have been called
+    before, a copy of the definition under a name of its own is called; without a copy the next call of the function finds it made.
 
     Args:
         function: AtomicFunction.
@@ -132,7 +139,7 @@ def instantiate(function, args, options=None):
     """
     with _COLLECTING, own_functions():
         _check_instantiate()
-        return _instantiate(copy_function(function), args, options or context.context().function_call_options)
+        return _instantiate(copy_function(function) if copy else function, args, options or context.context().function_call_options)
 
 
 def copy_function(function):
@@ -144,6 +151,24 @@ def copy_function(function):
     copy._cached_graph = function._cached_graph  # else one is generated where an error is explained
     copy._children = function.children
     return copy
+
+
+class Call:
+    """The arguments of a call and what else decides about it, kept for another thread."""
+
+    def __init__(self, args):
+        ctx = context.context()
+        self.args = list(args)
+        self._thread, self._device, self._options = threading.get_ident(), ctx.device_name, ctx.function_call_options
+
+    @contextlib.contextmanager
+    def context(self):
+        """Runs the body as the call would run in its own thread."""
+        if threading.get_ident() == self._thread:
+            yield
+        else:
+            with tf.device(self._device or None), call_options(self._options):
+                yield
 
 
 # TensorFlow collects graphs for the whole process at once.
@@ -211,6 +236,11 @@ def _check_instantiate():
                 f"Supported: {', '.join(SUPPORTED_VERSIONS)}."
             )
     _probes["checked"] = True
+
+
+def executing_eagerly():
+    """Whether ops run at once; false while a function is traced."""
+    return context.context().executing_eagerly()
 
 
 def planned_call_options():

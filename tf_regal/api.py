@@ -5,7 +5,7 @@ import os
 from tf_regal import errors
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import models
-from tf_regal.hook import first_call, session
+from tf_regal.hook import planned, planning, session
 from tf_regal.plans import Plan, planner
 from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef, saved_model
@@ -37,7 +37,7 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
     )
     if read.capture is None:
         return planner.make_plan(read.graph, topology, chosen, show_progress, inference.proposer(chosen))
-    return first_call.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
+    return planning.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
 
 
 def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE, output=None, batch_size=None):
@@ -72,5 +72,5 @@ def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SI
         return graphdef.applied_graph_def(read.capture, plan, read.graph_def)
     graphdef.check_devices(plan, detection.visible_devices())
     copy = session.copy_concrete(read.concrete)
-    first_call.apply_plan(copy, read.capture, plan, session.report_list())
+    planned.apply_plan(copy, read.capture, plan, session.report_list())
     return copy

@@ -10,6 +10,7 @@ from tf_regal import errors
 
 APPLY_MODES = ("if_better", "always", "never")
 ON_ERROR_MODES = ("warn", "raise")
+MODES = ("first_call", "background", "record")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +27,8 @@ class Settings:
     costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
     min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".
     order: control edges "needed" for the objective, "full" (every op in one order) or "none".
+    mode: when functions are planned: "first_call" (before it runs), "background" (in a thread; the first calls run as traced, and the planned function
+        takes over between two calls) or "record" (on the first call, and only to write the plan to cache_dir, for a later run to find).
     on_error: "warn" (run the function as it is) or "raise". cache_dir: directory of saved plans; None: the user's cache; False: none.
     """
 
@@ -42,6 +45,7 @@ class Settings:
     min_ops: int = 50
     apply: str = "if_better"
     order: str = "needed"
+    mode: str = "first_call"
     on_error: str = "warn"
     cache_dir: object = None
 
@@ -59,6 +63,7 @@ class Settings:
         _one_of("costs", self.costs, ("analytic",))
         _one_of("apply", self.apply, APPLY_MODES)
         _one_of("order", self.order, order.MODES)
+        _one_of("mode", self.mode, MODES)
         _one_of("on_error", self.on_error, ON_ERROR_MODES)
         for name in ("max_slowdown", "evaluations", "seconds", "seed", "batch_size", "min_ops"):
             value = getattr(self, name)
@@ -75,6 +80,8 @@ class Settings:
             raise errors.InvalidArgumentError(
                 f"cache_dir={self.cache_dir!r} is not valid; expected a directory, None for the user's cache, or False for none"
             )
+        if self.mode == "record" and self.cache_dir is False:
+            raise errors.InvalidArgumentError("mode='record' writes plans to cache_dir, which is False; give a directory, or None for the user's cache")
 
     @classmethod
     def make(cls, settings):

@@ -1,5 +1,7 @@
 """Gradients through planned functions: equal to TensorFlow's on the first, second and later calls."""
 
+import contextlib
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -191,3 +193,65 @@ def test_no_gradient_stays_none():
             y = planned(X, n)[1]
         assert tape.gradient(y, X) is None
         planned(X, n)
+
+
+@pytest.mark.parametrize(
+    ("order", "functions"),
+    [("first", {"(forward)", "(backward)"}), ("second", {"(forward)", "(backward) (forward)", "(backward) (backward)"})],
+)
+def test_forward_and_backward_functions_are_planned(order, functions, seen):
+    w = tf.Variable(X)
+
+    def body(x):
+        a, b = tf.tanh(x @ w), tf.sin(x @ w)
+        return tf.tanh(a @ w) + tf.cos(b) @ w
+
+    def gradient(fn):
+        with contextlib.nullcontext() if order == "first" else tf.GradientTape() as outer:
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(fn(X) ** 2)
+            found = tape.gradient(loss, w)
+            change = tf.reduce_sum(found**2) + loss
+        return found if outer is None else outer.gradient(change, w)
+
+    plain, planned = tf.function(body), tf_regal.optimize(body, **ON_BOTH)
+    want = gradient(plain)
+    for _ in range(3):
+        assert_same(gradient(planned), want)
+    reports = seen("body")
+    assert {r.status for r in reports} == {"planned"}
+    assert {r.function.removeprefix("body ") for r in reports} >= functions
+    for report in reports:
+        applied = report.applied
+        assert applied.ops_on_planned_device == applied.ops_planned and applied.control_edges == applied.control_edges_planned
+
+
+def test_what_is_kept_for_the_backward_function_stays_where_it_is_made(seen):
+    """Two towers of which the second is on the second device: of what it keeps nothing is sent to the first one and back."""
+    wide = tf.ones([256, 256])
+
+    def body(x):
+        with tf.device("CPU:0"):
+            a = tf.reduce_sum(tf.tanh(x @ wide))
+        with tf.device("CPU:1"):
+            b = tf.reduce_sum(tf.tanh(tf.sin(x) @ wide))
+        return a + b
+
+    fn = tf_regal.optimize(body, **{**ON_BOTH, "topology": "local"})
+    x = tf.ones([256, 256])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = fn(x)
+    gradient = tape.gradient(y, x)
+    np.testing.assert_allclose(gradient, tf.zeros_like(x), atol=1e-5)
+    forward, backward = seen("body")
+    # The arguments go over to the second device, 256 KB each, and a sum; of the activations nothing does.
+    assert forward.plan.predicted.transfer_bytes < 2.5 * 256 * 256 * 4
+    memory = backward.plan.predicted.peak_bytes
+    assert all(peak >= 256 * 256 * 4 for peak in memory.values())  # what the forward function kept is held on both
+
+
+def test_functions_below_min_ops_are_left_alone_under_a_tape(seen):
+    planned, plain = tf_regal.optimize(network, **{**ON_BOTH, "min_ops": 1000}), tf.function(network)
+    assert_same(loss_and_gradients(planned, [X], X), loss_and_gradients(plain, [X], X))
+    assert [r.status for r in seen()] == ["skipped"]

@@ -216,7 +216,10 @@ def _run_hook(args):
     ratios, kept = hook.kept_default(args.pairs, args.calls)
     _say(f"planning the training step of {args.model}")
     report, traced = hook.planning(args.model, args.evaluations)
-    _print(args, hook.figures(ratios, kept, report, traced, args.model, args.calls), hook.text)
+    _say("first calls, with the plan in the cache and without the hook")
+    first = hook.first_call(args.model, args.evaluations)
+    small = hook.small_functions()
+    _print(args, hook.figures(ratios, kept, report, traced, args.model, args.calls, first, small), hook.text)
     return 0
 
 

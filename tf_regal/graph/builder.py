@@ -115,7 +115,7 @@ class _Builder:
     def _is_handle(self, node):
         """Whether the node only says which variable or table is meant: others than the planned ops may need it, and must not wait."""
         outputs = self.shapes.outputs[self.nodes[node].name]
-        return bool(outputs) and not any(port >= 0 for _, port in self.sources[node]) and all(dtype in _HANDLES for dtype, _ in outputs)
+        return bool(outputs) and all(dtype in _HANDLES for dtype, _ in outputs) and not any(port >= 0 for _, port in self.sources[node])
 
     def _required_device(self, members, is_region):
         """The device where the op must stay, or ""."""
@@ -124,10 +124,15 @@ class _Builder:
             if requested and not is_region:
                 return requested
         node = self.nodes[members[0]]
+        if self._is_free_result(node):
+            return ""
         if is_region or node.op in ("_Arg", "_Retval") or self._has_own_state(node):
             # The source "grappler" knows no placement: the default device is where TensorFlow would put it.
             return node.device or self.default_device
         return ""
+
+    def _is_free_result(self, node):
+        return node.op == "_Retval" and node.attr["index"].i in self.runnable.free_results
 
     def _has_own_state(self, node):
         op_def = tfp.op_def_registry.get(node.op)
@@ -228,6 +233,8 @@ class _Builder:
 
         for node, sources in enumerate(self.sources):
             op = self.op_of_node[node]
+            if self._is_free_result(self.nodes[node]):
+                join(op, self.op_of_node[sources[0][0]])
             for source in sources:
                 # Whatever touches a resource is on its device (design fact 9); variants (lists, optionals) stay together too.
                 if source[1] >= 0 and self._dtype_of(source) in _HANDLES:

@@ -24,6 +24,7 @@ class Runnable:
     arg_shapes: per argument a tuple of ints and Nones, or None where even the rank is unknown.
     arg_handles: per argument (dtype enum, tuple) of the variable behind a resource handle, or None.
     source: "runtime" (collected from TensorFlow) or "grappler" (optimised by us).
+    free_results: indices of results that may stay on the device where they are made; the others go where TensorFlow would give them.
     """
 
     graph_def: object
@@ -31,6 +32,7 @@ class Runnable:
     arg_shapes: list
     arg_handles: list
     source: str
+    free_results: frozenset = frozenset()
 
 
 def shape_tuple(shape):
@@ -39,10 +41,10 @@ def shape_tuple(shape):
     return None if shape.rank is None else tuple(shape.as_list())
 
 
-def argument_facts(concrete, args=None):
-    """(arg_shapes, arg_handles) of a ConcreteFunction's inputs, captures included; `args`: the tensors of a call, which know more."""
+def argument_facts(graph, args=None):
+    """(arg_shapes, arg_handles) of a FuncGraph's inputs, captures included; `args`: the tensors of a call, which know more."""
     shapes, handles = [], []
-    for i, placeholder in enumerate(concrete.graph.inputs):
+    for i, placeholder in enumerate(graph.inputs):
         handle = None
         if placeholder.dtype == tf.resource:
             data = tfp.handle_data_util.get_resource_handle_data(placeholder)
@@ -57,9 +59,9 @@ def argument_facts(concrete, args=None):
     return shapes, handles
 
 
-def requested_devices(concrete):
+def requested_devices(graph):
     """{name after inlining: device string} of the ops for which the user chose a device, in nested functions too."""
-    graph_def = concrete.graph.as_graph_def()
+    graph_def = graph.as_graph_def()
     library = {f.signature.name: f for f in graph_def.library.function}
     found = {}
 
@@ -76,12 +78,12 @@ def requested_devices(concrete):
     return found
 
 
-def from_runtime(concrete, function_graphs, args):
-    """The graph that TensorFlow itself makes for `concrete` with `args` (tensors, captures included).
+def from_runtime(function, function_graphs, args, free_results=frozenset()):
+    """The graph that TensorFlow itself makes for an AtomicFunction with `args` (tensors, captures included).
 
-    `function_graphs`: what `_tf_private.instantiate` gave. Raises GraphError where none of them belongs to the function.
+    `function_graphs`: what `_tf_private.instantiate` gave. `free_results`: see `Runnable`. Raises GraphError where none of them belongs to the function.
     """
-    signature = concrete._inference_function.cached_definition.signature
+    signature = function.cached_definition.signature
     names, n_outputs = [arg.name for arg in signature.input_arg], len(signature.output_arg)
     candidates = []
     for collected in function_graphs:
@@ -95,8 +97,8 @@ def from_runtime(concrete, function_graphs, args):
     if not candidates:
         raise errors.GraphError("TensorFlow made no graph for this function that could be told from others")
     graph_def = max(candidates, key=lambda g: len(g.node))
-    shapes, handles = argument_facts(concrete, args)
-    return Runnable(graph_def, requested_devices(concrete), shapes, handles, "runtime")
+    shapes, handles = argument_facts(function.graph, args)
+    return Runnable(graph_def, requested_devices(function.graph), shapes, handles, "runtime", free_results)
 
 
 def stand_in_arguments(concrete, shapes, batch_size=1):
@@ -112,7 +114,7 @@ def stand_in_arguments(concrete, shapes, batch_size=1):
 
 def from_concrete(concrete):
     """The graph of a ConcreteFunction after Grappler, which is run here, once, with the settings of this process."""
-    shapes, handles = argument_facts(concrete)
+    shapes, handles = argument_facts(concrete.graph)
     return optimize(
         concrete.graph.as_graph_def(add_shapes=True),
         [t.op.name for t in concrete.graph.inputs],

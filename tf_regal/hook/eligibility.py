@@ -5,6 +5,8 @@ import tensorflow as tf
 from tf_regal import _tf_private as tfp
 from tf_regal.graph import semantics
 
+_NO_STATE_IN_KERNEL = frozenset(("Assert", "EagerPyFunc", "Print", "PrintV2", "PyFunc", "RestoreV2", "SaveV2", "Timestamp", "VarHandleOp", "WriteFile"))
+
 
 def reason_to_skip(concrete, settings):
     """Why a new ConcreteFunction is not planned, or None. Looked at while it is being traced."""
@@ -27,10 +29,34 @@ def reason_to_skip(concrete, settings):
     return None
 
 
+def state_in_kernels(graph):
+    """The type of an op that keeps something in its kernel (a seeded random stream, a queue of its own), or None."""
+    called = [node for function in _library(graph) for node in function.node_def]
+    for op_type, attribute in [*((op.type, op.get_attr) for op in graph.get_operations()), *((n.op, n.attr.__getitem__) for n in called)]:
+        op_def = tfp.op_def_registry.get(op_type)
+        if op_def is None or not op_def.is_stateful or op_type in _NO_STATE_IN_KERNEL or semantics.calls_functions(op_type):
+            continue
+        if any(arg.type == tf.resource.as_datatype_enum for arg in op_def.input_arg):
+            continue  # the state is the resource
+        names = [attr.name for attr in op_def.attr]
+        if "seed" in names and "seed2" in names and not any(_number(attribute(name)) for name in ("seed", "seed2")):
+            continue  # of another seed in every process: nobody can tell
+        return op_type
+    return None
+
+
+def _number(attribute):
+    return attribute if isinstance(attribute, int) else attribute.i
+
+
+def _library(graph):
+    return [f.cached_definition for f in getattr(graph, "_functions", {}).values()]
+
+
 def _count_ops(concrete):
     """Ops of the function and of those that it calls, arguments and constants apart; and the called functions."""
     graph = concrete.graph
-    library = [f.cached_definition for f in getattr(graph, "_functions", {}).values()]
+    library = _library(graph)
     count = sum(op.type not in ("Placeholder", "Const", "NoOp", "Identity") for op in graph.get_operations())
     for function in library:
         count += sum(node.op not in ("Const", "NoOp", "Identity") for node in function.node_def)

@@ -8,7 +8,7 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.devices import Topology
-from tf_regal.hook import eligibility, first_call
+from tf_regal.hook import eligibility, gradients
 from tf_regal.plans import Report
 from tf_regal.settings import Settings
 
@@ -163,7 +163,7 @@ def _on_new_function(concrete):
     except Exception as error:
         if settings.on_error == "raise":
             raise
-        name = first_call.function_name(concrete)
+        name = concrete.graph.name
         report_list().append(Report(name, "failed", f"{type(error).__name__}: {error}"))
         logging.warning("tf_regal: %s is left alone: %r", name, error)
 
@@ -171,9 +171,9 @@ def _on_new_function(concrete):
 def _consider(concrete, settings):
     reason = eligibility.reason_to_skip(concrete, settings)
     if reason is None:
-        first_call.attach(concrete, settings, _Reports())
+        gradients.attach(concrete, settings, _Reports())
     else:
-        _Reports().append(Report(first_call.function_name(concrete), "skipped", reason))
+        _Reports().append(Report(concrete.graph.name, "skipped", reason))
 
 
 def report_list():
