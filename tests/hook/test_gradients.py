@@ -1,6 +1,7 @@
 """Gradients through planned functions: equal to TensorFlow's on the first, second and later calls."""
 
 import contextlib
+import threading
 
 import numpy as np
 import pytest
@@ -249,6 +250,36 @@ def test_what_is_kept_for_the_backward_function_stays_where_it_is_made(seen):
     assert forward.plan.predicted.transfer_bytes < 2.5 * 256 * 256 * 4
     memory = backward.plan.predicted.peak_bytes
     assert all(peak >= 256 * 256 * 4 for peak in memory.values())  # what the forward function kept is held on both
+
+
+def test_threads_that_take_the_first_gradient_at_once(seen):
+    w = tf.Variable(X)
+
+    def body(x):
+        return tf.tanh(x @ w) @ w + tf.sin(x @ w)
+
+    def gradient(fn):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(fn(X) ** 2)
+        return tape.gradient(loss, w)
+
+    planned, want = tf_regal.optimize(body, **ON_BOTH), gradient(tf.function(body))
+    planned.get_concrete_function(X)
+    results, barrier = [], threading.Barrier(8)
+
+    def work():
+        barrier.wait(60)
+        results.extend(gradient(planned) for _ in range(3))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(results) == 24
+    for got in results:
+        assert_same(got, want)
+    assert sorted(r.function for r in seen("body (")) == ["body (backward)", "body (forward)"]
 
 
 def test_functions_below_min_ops_are_left_alone_under_a_tape(seen):

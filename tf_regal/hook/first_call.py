@@ -86,7 +86,9 @@ class FirstCall:
             self._reports.append(Report(self._name, "skipped", reason))
             self._replace(self._original)
         else:
-            self._is_waiting = background.submit(self, "_plan_in_background", tfp.Call(args))
+            self._is_waiting = True  # before the other thread may say that it is done
+            if not background.submit(self, "_plan_in_background", tfp.Call(args)):
+                self._is_waiting = False
         return self._original
 
     def _plan_in_background(self, call):

@@ -1,5 +1,6 @@
 """Where a ConcreteFunction is planned: its plain calls, and the forward and backward functions that TensorFlow makes for calls that a tape watches."""
 
+import threading
 import weakref
 
 from tf_regal import _tf_private as tfp
@@ -26,13 +27,19 @@ def attach(concrete, settings, reports, name=None):
     concrete._select_forward_and_backward_functions = select
 
 
+_pairs = threading.RLock()  # held while TensorFlow makes a pair: two threads would make two, and plan both
+
+
 def _attach_pair(call, name, settings, reports):
     functions = call._functions
     if not isinstance(functions, tfp.concrete_function._TapeGradientFunctions) or functions._forward is not None:
         return
-    call.forward()  # makes the pair, as the caller is about to do
-    if functions._num_forwardprop_outputs:
-        return  # with tangents among its results: for tf.autodiff.ForwardAccumulator, left alone
-    kept = range(functions._num_inference_outputs, len(functions._forward.cached_definition.signature.output_arg))
-    FirstCall(functions, "_forward", f"{name} (forward)", settings, reports, frozenset(kept))
-    attach(functions._backward, settings, reports, f"{name} (backward)")
+    with _pairs:
+        if functions._forward is not None:
+            return
+        call.forward()  # makes the pair, as the caller is about to do
+        if functions._num_forwardprop_outputs:
+            return  # with tangents among its results: for tf.autodiff.ForwardAccumulator, left alone
+        kept = range(functions._num_inference_outputs, len(functions._forward.cached_definition.signature.output_arg))
+        FirstCall(functions, "_forward", f"{name} (forward)", settings, reports, frozenset(kept))
+        attach(functions._backward, settings, reports, f"{name} (backward)")
