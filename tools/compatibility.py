@@ -45,7 +45,9 @@ TAIL = """
 Beside the table:
 
 - Functions with ops pinned to other processes are planned; `ParameterServerStrategy` is left alone (`tests/conformance/test_cluster.py`).
-- Loops, branches and functions that are not inlined are one op each in a plan, at a cost estimated for ten trips, and stay where TensorFlow puts them.
+- A loop or a branch is one op in a plan, at a cost estimated for ten trips, and stays where TensorFlow puts it. A function that is not inlined is one op of an
+  estimated cost, which a plan may move. The plan's notes say so.
+- A strategy that runs inside a function: the function is planned, and ops that the strategy pinned stay where they are.
 - `tf.vectorized_map` runs a function of its own as a graph even under `run_functions_eagerly(True)`.
 - Under `tf.autodiff.ForwardAccumulator` a function's version with tangents is not planned.
 - `mode="background"` leaves functions alone whose kernels have a state of their own (seeded random streams, queues).
