@@ -26,7 +26,7 @@ import warnings
 
 import numpy as np
 
-from tf_regal import errors, ops
+from tf_regal import errors, ops, storage
 from tf_regal import problem as problem_lib
 from tf_regal.devices import Topology
 from tf_regal.graph import task_graphs
@@ -249,7 +249,7 @@ def json_file(rng):
 def plan_file(rng):
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "p.json")
-        plan_lib.write_checked_json(path, damaged_json(rng, valid_plan(rng).to_json()))
+        storage.write_checked_json(path, damaged_json(rng, valid_plan(rng).to_json()))
         if rng.random() < 0.2:
             path.write_bytes(damaged_bytes(rng, path.read_bytes()))
         plan = plan_lib.load_plan(path)

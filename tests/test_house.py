@@ -26,8 +26,10 @@ PUBLIC = [
     "function",
     "is_enabled",
     "load_plan",
+    "move_variables",
     "optimize",
     "plan",
+    "profile",
     "reports",
 ]
 
@@ -83,8 +85,12 @@ def test_ops_imports_nothing_of_the_package():
     assert not broken(lambda m, i: room(m.name) == "ops" and i.module.startswith("tf_regal") and room(i.module) != "ops")
 
 
+# Makes variables where a plan wants them, which only a TensorFlow that is there already can do.
+LATE = {"tf_regal.plans.variables"}
+
+
 def test_rooms_without_tensorflow_never_import_it():
-    assert not broken(lambda m, i: room(m.name) in NEVER and (is_tensorflow(i.module) or brings_tensorflow(i.module)))
+    assert not broken(lambda m, i: room(m.name) in NEVER and not (m.name in LATE and i.late) and (is_tensorflow(i.module) or brings_tensorflow(i.module)))
 
 
 # Rooms for measuring, which nothing but the command line may depend on, and what of the package they may import (late imports of bench apart).

@@ -18,8 +18,10 @@ _HOME = {
     "function": "tf_regal.hook",
     "is_enabled": "tf_regal.hook",
     "load_plan": "tf_regal.plans",
+    "move_variables": "tf_regal.hook",
     "optimize": "tf_regal.hook",
     "plan": "tf_regal.api",
+    "profile": "tf_regal.hook",
     "reports": "tf_regal.hook",
 }
 

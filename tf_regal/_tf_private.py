@@ -20,10 +20,15 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `tf_optimizer.OptimizeGraph(config, meta_graph)`.
 - `handle_data_util.get_resource_handle_data(tensor)`: dtype and shape of the variable behind a handle.
 - `loader_impl.parse_saved_model(path)`: the SavedModel proto.
+- `resource_variable_ops.ResourceVariable`: `_handle` (the resource), `_unique_id` (ends in a number that grows with every variable).
+- `ConcreteFunction._captured_inputs`, `_first_order_tape_functions`, `_higher_order_tape_functions`; `FuncGraph._function_captures`:
+  `_by_val_internal`, `_by_val_external`, `_by_val_tracetype`, dicts whose keys are the ids of the captured tensors.
+- `context.context()._server_def`: the cluster, or None. `xplane_pb2.XSpace`: what the profiler writes.
 - `ops.inside_function()`: true while an outer function is being traced.
 """
 
 import contextlib
+import gc
 import itertools
 import threading
 import uuid
@@ -31,15 +36,17 @@ import uuid
 import tensorflow as tf
 from tensorflow.core.framework import cost_graph_pb2, function_pb2, graph_pb2, node_def_pb2, tensor_shape_pb2, types_pb2
 from tensorflow.core.protobuf import config_pb2, device_properties_pb2, meta_graph_pb2, rewriter_config_pb2, saved_model_pb2
+from tensorflow.python import pywrap_tfe
 from tensorflow.python.eager import cancellation, context, execute
 from tensorflow.python.eager.polymorphic_function import atomic_function, concrete_function, polymorphic_function, transform
 from tensorflow.python.framework import func_graph, kernels, op_def_registry, ops
 from tensorflow.python.grappler import cluster as grappler_cluster
 from tensorflow.python.grappler import item as grappler_item
 from tensorflow.python.grappler import tf_optimizer
-from tensorflow.python.ops import handle_data_util
+from tensorflow.python.ops import handle_data_util, resource_variable_ops
 from tensorflow.python.saved_model import loader_impl
 from tensorflow.python.util import tf_decorator
+from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from tf_regal import errors
 
@@ -49,6 +56,8 @@ __all__ = [
     "Call",
     "atomic_function",
     "call_options",
+    "capturing",
+    "creation_number",
     "check",
     "concrete_function",
     "config_pb2",
@@ -57,6 +66,7 @@ __all__ = [
     "cost_graph_pb2",
     "device_properties_pb2",
     "executing_eagerly",
+    "from_here",
     "func_graph",
     "function_pb2",
     "grappler_cluster",
@@ -65,22 +75,30 @@ __all__ = [
     "handle_data_util",
     "instantiate",
     "is_own",
+    "is_plain_variable",
     "kernels",
     "loader_impl",
     "meta_graph_pb2",
+    "no_tape",
     "node_def_pb2",
     "op_def_registry",
     "own_functions",
     "ops",
     "polymorphic_function",
     "planned_call_options",
+    "process_addresses",
+    "replace_captures",
+    "resource_variable_ops",
     "rewriter_config_pb2",
     "saved_model_pb2",
+    "set_handle",
     "tensor_shape_pb2",
     "tf_decorator",
     "tf_optimizer",
     "transform",
     "types_pb2",
+    "was_moved",
+    "xplane_pb2",
 ]
 
 
@@ -109,6 +127,7 @@ def check():
         tf_decorator: ["make_decorator"],
         tf_optimizer: ["OptimizeGraph"],
         handle_data_util: ["get_resource_handle_data"],
+        resource_variable_ops: ["ResourceVariable"],
         loader_impl: ["parse_saved_model"],
         ops: ["inside_function"],
     }
@@ -137,7 +156,7 @@ def instantiate(function, args, options=None, *, copy=True):
 
     Raises whatever TensorFlow raises where the function cannot be placed; UnsupportedVersionError where this trick does not hold.
     """
-    with _COLLECTING, own_functions():
+    with _COLLECTING, own_functions(), from_here():
         _check_instantiate()
         return _instantiate(copy_function(function) if copy else function, args, options or context.context().function_call_options)
 
@@ -226,7 +245,7 @@ def _check_instantiate():
     """Tries `_instantiate` once on a function with a side effect: it must give the graphs and not run."""
     if _probes.get("checked"):
         return
-    with tf.init_scope(), tf.device("CPU:0"):
+    with tf.init_scope(), tf.device(None), tf.device("CPU:0"):
         variable = tf.Variable(0.0)
         probe = tf.function(lambda: variable.assign_add(1.0)).get_concrete_function()
         graphs = _instantiate(probe._inference_function, list(probe.captured_inputs), context.context().function_call_options)
@@ -236,6 +255,16 @@ def _check_instantiate():
                 f"Supported: {', '.join(SUPPORTED_VERSIONS)}."
             )
     _probes["checked"] = True
+
+
+def from_here():
+    """Within it functions are called by this process, which gives their ops to the devices; in the scope of another process's device that one would."""
+    ctx = context.context()
+    process = (ctx.device_name or "").partition("/device:")[0]
+    server = ctx._server_def
+    if not process or server is None or process == f"/job:{server.job_name}/replica:0/task:{server.task_index}":
+        return contextlib.nullcontext()
+    return tf.device(None)
 
 
 def executing_eagerly():
@@ -261,3 +290,70 @@ def call_options(options):
         yield
     finally:
         ctx.function_call_options = before
+
+
+def is_plain_variable(variable):
+    """Whether a variable is one resource on one device: those of tf.distribute are several, and those of a graph under construction none yet."""
+    return isinstance(variable, resource_variable_ops.ResourceVariable) and isinstance(variable.handle, ops.EagerTensor)
+
+
+def creation_number(variable):
+    """Grows with every variable that the process makes."""
+    digits = variable._unique_id.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else -1
+
+
+def was_moved(variable):
+    """Whether `set_handle` was called for the variable."""
+    return getattr(variable, "_tf_regal_moved", False)
+
+
+def set_handle(variable, handle):
+    """Makes a variable stand for another resource."""
+    variable._handle = handle
+    variable._tf_regal_moved = True
+
+
+def capturing(handles):
+    """(ConcreteFunctions, FuncGraphs) of this process that captured one of the handles (EagerTensors)."""
+    wanted = {id(handle) for handle in handles}
+    functions, graphs = [], []
+    for thing in gc.get_objects():
+        kind = type(thing)  # not isinstance: it would ask proxies and mocks, which may do anything
+        if kind is concrete_function.ConcreteFunction:
+            if any(id(tensor) in wanted for tensor in thing._captured_inputs):
+                functions.append(thing)
+        elif issubclass(kind, func_graph.FuncGraph) and not wanted.isdisjoint(thing._function_captures._by_val_external):
+            graphs.append(thing)
+    return functions, graphs
+
+
+def replace_captures(functions, graphs, new):
+    """Lets functions and graphs capture other tensors of the same kind. new: {id of the old one: tensor}."""
+    for function in functions:
+        function._captured_inputs = type(function._captured_inputs)(new.get(id(t), t) for t in function._captured_inputs)
+        # Made for calls that a tape watches, of the graph that captured the old ones.
+        function._first_order_tape_functions.clear()
+        function._higher_order_tape_functions.clear()
+    for graph in graphs:
+        captures = graph._function_captures
+        internal, external, kinds = captures._by_val_internal, captures._by_val_external, captures._by_val_tracetype
+        entries = [(key, internal[key], external[key], kinds[key]) for key in external]
+        for table in (internal, external, kinds):
+            table.clear()
+        for key, inside, outside, kind in entries:
+            outside = new.get(key, outside)
+            key = id(new[key]) if key in new else key
+            internal[key], external[key], kinds[key] = inside, outside, kind
+
+
+def process_addresses():
+    """{job and task: "host:port"} of the processes that this one is connected to."""
+    server = context.context()._server_def
+    jobs = server.cluster.job if server is not None else ()
+    return {f"/job:{job.name}/replica:0/task:{task}": address for job in jobs for task, address in job.tasks.items()}
+
+
+def no_tape():
+    """Whether no GradientTape is recording in this thread."""
+    return bool(pywrap_tfe.TFE_Py_TapeSetIsEmpty())

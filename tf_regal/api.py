@@ -5,7 +5,7 @@ import os
 from tf_regal import errors
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import models
-from tf_regal.hook import planned, planning, session
+from tf_regal.hook import planned, planning, session, variables
 from tf_regal.plans import Plan, planner
 from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef, saved_model
@@ -33,8 +33,13 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
     chosen = Settings.make(settings)
     topology = Topology.parse(chosen.topology)
     read = models.read(
-        model, inputs=inputs, outputs=outputs, signature=signature, batch_size=chosen.batch_size, default_device=topology.names[0]
-    )
+        model, inputs=inputs, outputs=outputs, signature=signature, batch_size=chosen.batch_size, default_device=topology.names[0],
+        move_variables=chosen.move_variables,
+    )  # fmt: skip
+    if chosen.move_variables and read.kind != "function":
+        raise errors.InvalidArgumentError(
+            f"move_variables=True is for a tf.function or ConcreteFunction, whose variables are here; model={model!r} is a {read.kind}"
+        )
     if read.capture is None:
         return planner.make_plan(read.graph, topology, chosen, show_progress, inference.proposer(chosen))
     return planning.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
@@ -60,8 +65,9 @@ def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SI
         raise errors.InvalidArgumentError("output=None: a planned SavedModel needs a directory to be written to; pass output=…")
     # The fingerprint depends on where arguments and stateful ops are taken to be: where the plan's topology begins.
     read = models.read(
-        model, inputs=inputs, outputs=outputs, signature=signature, batch_size=batch_size, default_device=plan.topology.names[0]
-    )
+        model, inputs=inputs, outputs=outputs, signature=signature, batch_size=batch_size, default_device=plan.topology.names[0],
+        move_variables="all" if plan.variables is not None else False,
+    )  # fmt: skip
     if read.capture is None:
         raise errors.GraphError(f"model={model!r} holds costs and edges only: there is nothing that could run as planned")
     graphdef.check_fits(read.graph, plan)
@@ -71,6 +77,7 @@ def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SI
     if read.kind == "graph_def":
         return graphdef.applied_graph_def(read.capture, plan, read.graph_def)
     graphdef.check_devices(plan, detection.visible_devices())
+    variables.check_moved(read.capture, plan)
     copy = session.copy_concrete(read.concrete)
     planned.apply_plan(copy, read.capture, plan, session.report_list())
     return copy

@@ -25,12 +25,20 @@ class PlanFileError(TfRegalError):
     """A plan file is damaged, truncated, or of another version."""
 
 
+class CostFileError(InvalidArgumentError):
+    """A cost file is missing, damaged, or of another version."""
+
+
 class PolicyError(InvalidArgumentError):
     """A policy is missing, damaged, or of another version."""
 
 
 class PlanMismatchError(TfRegalError):
     """A plan does not fit: it was made for another graph, or names devices that are not here."""
+
+
+class VariableMoveError(TfRegalError):
+    """A variable cannot be moved to another device: something would go on with the old one, or it has no value."""
 
 
 class InfeasibleError(TfRegalError):

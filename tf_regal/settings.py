@@ -10,6 +10,7 @@ from tf_regal import errors
 
 APPLY_MODES = ("if_better", "always", "never")
 ON_ERROR_MODES = ("warn", "raise")
+COSTS = ("analytic", "measured")
 MODES = ("first_call", "background", "record")
 
 
@@ -24,11 +25,14 @@ class Settings:
     policy: what genetic searches draw from: "auto" (the shipped one for the objective; the full search, "regal", does without), a path of one of your
         own (`tf-regal train`), or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
-    costs: "analytic" (TensorFlow's cost model). batch_size: value of unknown batch dimensions.
+    costs: "analytic" (TensorFlow's cost model); "measured": profiles the first calls of a function, plans after them, and keeps what ops took for other
+        functions and runs (`tf_regal.profile` does it apart); or the path of a cost file. What never ran is modelled.
+    batch_size: value of unknown batch dimensions.
     min_ops: functions with fewer ops are left alone. apply: "if_better" than the default plan, "always" or "never".
     order: control edges "needed" for the objective, "full" (every op in one order) or "none".
     mode: when functions are planned: "first_call" (before it runs), "background" (in a thread; the first calls run as traced, and the planned function
         takes over between two calls) or "record" (on the first call, and only to write the plan to cache_dir, for a later run to find).
+    move_variables: variables, and an optimizer's, may be moved to other devices: by the plan of the first function that uses them, once.
     on_error: "warn" (run the function as it is) or "raise". cache_dir: directory of saved plans; None: the user's cache; False: none.
     """
 
@@ -46,6 +50,7 @@ class Settings:
     apply: str = "if_better"
     order: str = "needed"
     mode: str = "first_call"
+    move_variables: bool = False
     on_error: str = "warn"
     cache_dir: object = None
 
@@ -60,7 +65,12 @@ class Settings:
             from tf_regal.policy import cards
 
             cards.read(self.policy, self.objective)
-        _one_of("costs", self.costs, ("analytic",))
+        if not (isinstance(self.costs, (str, os.PathLike)) and os.fspath(self.costs)):
+            raise errors.InvalidArgumentError(f"costs={self.costs!r} is not valid; expected {', '.join(map(repr, COSTS))}, or the path of a cost file")
+        if self.costs not in COSTS:
+            from tf_regal.costs import measured
+
+            measured.Costs.load(self.costs)
         _one_of("apply", self.apply, APPLY_MODES)
         _one_of("order", self.order, order.MODES)
         _one_of("mode", self.mode, MODES)
@@ -79,6 +89,11 @@ class Settings:
         if not (self.cache_dir is None or self.cache_dir is False or isinstance(self.cache_dir, (str, os.PathLike))):
             raise errors.InvalidArgumentError(
                 f"cache_dir={self.cache_dir!r} is not valid; expected a directory, None for the user's cache, or False for none"
+            )
+        _one_of_values("move_variables", self.move_variables, (True, False))
+        if self.move_variables and self.mode == "background":
+            raise errors.InvalidArgumentError(
+                "move_variables=True with mode='background' is not valid: variables are moved before the first step; use mode='first_call', or leave them"
             )
         if self.mode == "record" and self.cache_dir is False:
             raise errors.InvalidArgumentError("mode='record' writes plans to cache_dir, which is False; give a directory, or None for the user's cache")
@@ -107,8 +122,22 @@ class Settings:
         """What of the settings decides the plan, as a dict of plain values (the topology apart)."""
         from tf_regal.policy import cards
 
-        names = ("objective", "max_slowdown", "method", "evaluations", "seconds", "seed", "costs", "order")
-        return {name: getattr(self, name) for name in names} | {"policy": cards.identity(self.used_policy, self.objective)}
+        names = ("objective", "max_slowdown", "method", "evaluations", "seconds", "seed", "order", "move_variables")
+        known = self.measured_costs()
+        return {name: getattr(self, name) for name in names} | {
+            "policy": cards.identity(self.used_policy, self.objective),
+            "costs": None if known is None else known.digest,
+        }
+
+    def measured_costs(self):
+        """The `costs.measured.Costs` that `costs` stands for, as they are now; None for "analytic"."""
+        if self.costs == "analytic":
+            return None
+        from tf_regal.costs import measured
+
+        if self.costs != "measured":
+            return measured.Costs.load(self.costs)
+        return measured.kept(self.cache_dir)
 
 
 def _one_of(name, value, valid):
@@ -116,6 +145,11 @@ def _one_of(name, value, valid):
         close = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise errors.InvalidArgumentError(f"{name}={value!r} is not known; expected one of {', '.join(map(repr, valid))}.{hint}")
+
+
+def _one_of_values(name, value, valid):
+    if not any(value is v for v in valid):
+        raise errors.InvalidArgumentError(f"{name}={value!r} is not valid; expected one of {', '.join(map(repr, valid))}.")
 
 
 def _number(name, value, least, types, valid):

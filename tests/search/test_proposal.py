@@ -184,7 +184,7 @@ def test_the_core_refuses_what_does_not_fit(given, message):
 @pytest.mark.parametrize("name", sorted(METHODS.keys() - {"cp_sat", "gp_dfs"}))  # these need optional packages
 def test_who_draws_from_proposals(name):
     """What a method does not use must not change it, and what it uses must."""
-    problem = problem_of(8, 200, 3)
+    problem = problem_of(10, 200, 3)
     rng = np.random.default_rng(2)
     some = proposal.Proposal(rng.integers(0, 32, (200, 3)) + 192, rng.integers(0, 32, 200) + 192)
     with_it, without = (method(name)(task_of(problem, "peak_memory", proposal=p), Budget(1000)) for p in (some, None))

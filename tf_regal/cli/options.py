@@ -203,7 +203,7 @@ def settings(args):
 
 def topology(args):
     """--topology and --memory-limit → Topology. Loads TensorFlow for "local" only."""
-    if args.topology.strip().lower() == "local":
+    if args.topology.strip().lower().startswith(("local", "/job:", "/replica:", "/task:", "/device:")):
         startup.load_tensorflow()
     with option_values(args.parser):
         parsed = Topology.parse(args.topology)

@@ -5,9 +5,13 @@ import contextlib
 import dataclasses
 import os
 import re
+import statistics
 import warnings
 
-from tf_regal.devices import catalogue, host
+from absl import logging
+
+from tf_regal import problem
+from tf_regal.devices import catalogue, host, measurement
 from tf_regal.devices.spec import KINDS, DeviceSpec, Link, device_name
 from tf_regal.devices.topology import Topology
 from tf_regal.errors import TopologyError
@@ -45,8 +49,10 @@ class _Found:
     pcie_only: bool = False
 
 
-def detect(include_remote=True):
+def detect(include_remote=True, measure=None, only=None):
     """See `Topology.detect`."""
+    if not (measure is None or measure is True or measure is False or measure == "again"):
+        raise TopologyError(f"measure={measure!r} is not valid: give True, False, 'again', or None (measured where devices are in other processes)")
     try:
         import tensorflow as tf
     except ImportError as error:
@@ -57,7 +63,7 @@ def detect(include_remote=True):
 
     # Planning may be asked for while a tf.function is traced, or under a device scope: look from outside of both.
     with tf.init_scope(), tf.device(None):
-        local = _local_process(tf)
+        local = local_process()
         names = collections.defaultdict(list)
         for device in tf.config.list_logical_devices():
             match = _JOB_AND_TASK.match(device.name)
@@ -67,22 +73,82 @@ def detect(include_remote=True):
         found = []
         for process, devices in names.items():
             found += _local(tf, process, devices) if process == local else _remote(tf, process, devices)
-    found = _share_memory(found)
-    return Topology.from_links("local", [entry.spec for entry in found], lambda i, j: _link(found[i], found[j]))
+        found = _share_memory(found)
+        if only is not None:
+            found = _selected(found, only)
+        several = len({entry.process for entry in found}) > 1
+        links = {}
+        if measure or (measure is None and several):
+            found, links = _measured(tf, found, measure == "again")
+    # Processes send to one another with the threads and cores that also run ops.
+    blocking = several and all(entry.spec.kind == "CPU" for entry in found)
+    return Topology.from_links(only or "local", [entry.spec for entry in found], lambda i, j: links.get((i, j)) or _link(found[i], found[j]), blocking)
+
+
+def _selected(found, only):
+    """The devices that a full or partial name means."""
+    asked = problem.parse_device(only)
+    chosen = [entry for entry in found if problem.matches(asked, problem.parse_device(entry.spec.name))]
+    if not chosen or not asked:
+        names = ", ".join(entry.spec.name for entry in found)
+        raise TopologyError(f"topology={only!r} names no device that TensorFlow sees here; it sees {names}")
+    return chosen
+
+
+def _measured(tf, found, again):
+    """Devices and links as they were measured: CPUs, and one link per pair of processes; {(source, destination): Link}."""
+    cpus = [i for i, entry in enumerate(found) if entry.spec.kind == "CPU"]
+    first = {}
+    for i, entry in enumerate(found):
+        first.setdefault(entry.process, i)
+    pairs = [(a, b) for a in first.values() for b in first.values() if a < b]
+    facts = [[e.spec.name, e.spec.model, e.spec.lanes, e.host.identity, e.host.cores] for e in found]
+
+    def measure():
+        logging.info("tf_regal: measuring %d devices and %d links", len(cpus), len(pairs))
+        return {
+            "speeds": [dataclasses.asdict(measurement.speed(tf, found[i].spec.name)) for i in cpus],
+            "links": [dataclasses.asdict(measurement.link(tf, found[a].spec.name, found[b].spec.name)) for a, b in pairs],
+        }
+
+    value = measurement.cached([tf.__version__, facts], measure, again)
+    by_model = collections.defaultdict(list)
+    for i, speed in zip(cpus, value["speeds"], strict=True):
+        by_model[found[i].spec.model].append(speed)
+    for i in cpus:
+        # Devices of a model are equally fast: what differs between them is taken for noise.
+        speeds = by_model[found[i].spec.model]
+        middle = {name: statistics.median(speed[name] for speed in speeds) for name in speeds[0]}
+        spec = dataclasses.replace(
+            found[i].spec, model=f"{found[i].spec.model}, measured", flops=middle["flops"], bandwidth=middle["bandwidth"],
+            launch_overhead_ns=int(middle["launch_overhead_ns"]),
+        )  # fmt: skip
+        found[i] = dataclasses.replace(found[i], spec=spec)
+    links = {}
+    for (a, b), entry in zip(pairs, value["links"], strict=True):
+        between = Link(**entry)
+        for i, source in enumerate(found):
+            for j, target in enumerate(found):
+                if {source.process, target.process} == {found[a].process, found[b].process} and source.process != target.process:
+                    links[i, j] = between
+    return found, links
 
 
 def visible_devices():
-    """Full names of the devices that this process can place ops on."""
+    """Full names of the devices that this process can place ops on; those of processes that do not answer any more too."""
     import tensorflow as tf
 
     with tf.init_scope(), tf.device(None):
-        local = _local_process(tf)
+        local = local_process()
         return [d.name if d.name.startswith("/job:") else local + d.name for d in tf.config.list_logical_devices()]
 
 
-def _local_process(tf):
+def local_process():
     """The job and task of this process; TensorFlow lists local devices without it until it joins a cluster."""
-    match = _JOB_AND_TASK.match(tf.constant(0).device)
+    import tensorflow as tf
+
+    with tf.init_scope(), tf.device(None):
+        match = _JOB_AND_TASK.match(tf.constant(0).device)
     return match[0] if match else _LOCAL
 
 

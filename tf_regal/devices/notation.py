@@ -13,6 +13,7 @@ _PART = re.compile(r"(?:(?P<count>\d+)\s*x\s*)?(?P<model>[a-z][\w.-]*)", re.IGNO
 
 _VALID = (
     'valid are "2xA100-40GB" (COUNTxMODEL), mixes "1xCPU+2xT4", a link "2xA100-40GB@PCIe4", "paper", "local", '
+    'a device name such as "/job:worker", '
     "a path that ends in .json, or a Topology"
 )
 
@@ -34,6 +35,8 @@ def parse(spec):
         return _paper()
     if stripped.lower().endswith(".json"):
         return _load(stripped)
+    if stripped.startswith(("/job:", "/replica:", "/task:", "/device:")):
+        return Topology.detect(only=stripped)
     if "/" in stripped or os.sep in stripped:
         raise TopologyError(f"topology={spec!r} looks like a path, but does not end in .json: {_VALID}")
     try:

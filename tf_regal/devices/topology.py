@@ -86,6 +86,7 @@ class Topology:
                 - the same with a link of the catalogue between all devices, "2xA100-40GB@PCIe4";
                 - "paper": the REGAL paper's two equal devices of 16 GiB with free transfers;
                 - "local": what TensorFlow sees in this process (`Topology.detect`);
+                - "/job:worker", a full or partial device name: those of "local" that it means;
                 - a path (str or os.PathLike) that ends in .json (see `save`).
                 Letter case does not count, but in paths.
 
@@ -97,18 +98,21 @@ class Topology:
         return notation.parse(spec)
 
     @classmethod
-    def detect(cls, include_remote=True):
+    def detect(cls, include_remote=True, measure=None, only=None):
         """What TensorFlow sees in this process; sets TensorFlow's context up if nothing has so far.
 
         Args:
             include_remote: also the devices of other processes that this one is connected to (/job:worker/…).
+            measure: time a few kernels on the CPUs and transfers between the processes, some seconds the first time; kept in the user's cache.
+                None: where there are several processes; True, False; "again": in place of what is kept.
+            only: a full or partial device name, "/job:worker": the devices that it means, and no others.
 
         Raises:
             TopologyError: TensorFlow cannot be imported, or there are more than 64 devices.
         """
         from tf_regal.devices import detection
 
-        return detection.detect(include_remote)
+        return detection.detect(include_remote, measure, only)
 
     @classmethod
     def load(cls, path):

@@ -10,15 +10,13 @@ import tensorflow as tf
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal import problem as problem_lib
-from tf_regal.graph import opgraph, regions, semantics
+from tf_regal.graph import opgraph, regions, semantics, signatures
 from tf_regal.graph import runnable as runnable_lib
 from tf_regal.graph import shapes as shapes_lib
 
 _HANDLES = (tf.resource.as_datatype_enum, tf.variant.as_datatype_enum)
 # What waits for nothing, and a placeholder that is no argument: it is there for a branch that is never taken, and fails where it is waited for.
 _UNORDERED = frozenset(("_Arg", "_Retval", "Const", "Placeholder"))
-_MAX_DEPTH = 8  # of functions that call functions, for the fingerprint
-_IGNORED_ATTRS = frozenset(("shared_name", "container", "cont_name", "debug_name", "node_name", "frame_name", "_class"))
 # Stateful, and yet free to move: their state is the variable, whose group they are in, or they have none.
 _MOVABLE_STATE = (
     "ReadVariableOp", "Assign", "ResourceApply", "ResourceSparseApply", "ResourceGather", "ResourceScatter", "VarIsInitializedOp",
@@ -33,26 +31,31 @@ class Capture:
     runnable: runnable_lib.Runnable
     shapes: shapes_lib.Shapes
     graph: opgraph.OpGraph
+    movable: list  # of (op, tf.Variable): arguments that are variables and may live on any device
 
 
-def capture(runnable, batch_size=None, default_device=""):
+def capture(runnable, batch_size=None, default_device="", move_variables=False):
     """Builds the OpGraph of a Runnable.
 
     Args:
         batch_size: see `shapes.infer`.
+        move_variables: variables may live on any device; True: but those that a plan has moved before; "all": those too.
         default_device: device of arguments, results and stateful ops of which the graph names no device.
     Raises GraphError where there is nothing to plan or the graph has a cycle that is not a loop.
     """
     shapes = shapes_lib.infer(runnable, batch_size)
-    return Capture(runnable, shapes, _Builder(runnable, shapes, default_device).build())
+    builder = _Builder(runnable, shapes, default_device, move_variables)
+    graph = builder.build()
+    return Capture(runnable, shapes, graph, builder.movable_ops())
 
 
 class _Builder:
-    def __init__(self, runnable, shapes, default_device):
+    def __init__(self, runnable, shapes, default_device, move_variables):
         self.nodes = list(runnable.graph_def.node)
         self.runnable = runnable
         self.shapes = shapes
         self.default_device = default_device
+        self.movable = {i for i, v in runnable.variables.items() if move_variables == "all" or (move_variables and not tfp.was_moved(v))}
         self.index = {node.name: i for i, node in enumerate(self.nodes)}
         self.sources = [self._parse_inputs(node) for node in self.nodes]  # per node: list of (node, port); port −1: control
 
@@ -124,7 +127,7 @@ class _Builder:
             if requested and not is_region:
                 return requested
         node = self.nodes[members[0]]
-        if self._is_free_result(node):
+        if self._is_free_result(node) or self._is_movable(node):
             return ""
         if is_region or node.op in ("_Arg", "_Retval") or self._has_own_state(node):
             # The source "grappler" knows no placement: the default device is where TensorFlow would put it.
@@ -133,6 +136,16 @@ class _Builder:
 
     def _is_free_result(self, node):
         return node.op == "_Retval" and node.attr["index"].i in self.runnable.free_results
+
+    def _is_movable(self, node):
+        return node.op == "_Arg" and node.attr["index"].i in self.movable
+
+    def movable_ops(self):
+        """(op, variable) in the order in which the variables were created."""
+        found = [
+            (self.op_of_node[node], self.runnable.variables[proto.attr["index"].i]) for node, proto in enumerate(self.nodes) if self._is_movable(proto)
+        ]
+        return sorted(found, key=lambda pair: tfp.creation_number(pair[1]))
 
     def _has_own_state(self, node):
         op_def = tfp.op_def_registry.get(node.op)
@@ -282,9 +295,9 @@ class _Builder:
             digest.update(repr((sorted(data) if proto.op in semantics.COMMUTATIVE else data, sorted(control))).encode())
             digest.update(self.devices[self.op_of_node[node]].encode())
             for key in sorted(proto.attr):
-                if not key.startswith("_") and key not in _IGNORED_ATTRS:
+                if not key.startswith("_") and key not in signatures.IGNORED_ATTRIBUTES:
                     digest.update(key.encode())
-                    digest.update(_attr_content(proto.attr[key], library))
+                    digest.update(signatures.attribute_content(proto.attr[key], library))
             digest.update(repr(self.shapes.outputs[proto.name]).encode())
         digest.update(self.group.tobytes())
         return digest.hexdigest()
@@ -297,34 +310,6 @@ class _Builder:
         if opaque:
             notes.append(f"{opaque} ops run functions of their own; their bodies are not planned and their cost is estimated")
         return notes
-
-
-def _attr_content(attr, library, depth=0):
-    """Bytes that stand for an attribute. A function's name holds a counter: its body stands for it."""
-    kind = attr.WhichOneof("value")
-    if kind == "func":
-        return _function_content(attr.func.name, library, depth)
-    if kind == "list" and attr.list.func:
-        return b"".join(_function_content(f.name, library, depth) for f in attr.list.func)
-    return attr.SerializeToString(deterministic=True)
-
-
-def _function_content(name, library, depth):
-    function = library.get(name)
-    if function is None or depth > _MAX_DEPTH:
-        return name.encode()
-    position = {node.name: i for i, node in enumerate(function.node_def)}
-    position.update({arg.name: -1 - i for i, arg in enumerate(function.signature.input_arg)})
-    content = []
-    for node in function.node_def:
-        inputs = [(position.get(text.lstrip("^").partition(":")[0]), text.partition(":")[2], text[:1] == "^") for text in node.input]
-        content.append(f"{node.op} {inputs}".encode())
-        content += [
-            key.encode() + _attr_content(node.attr[key], library, depth + 1)
-            for key in sorted(node.attr)
-            if not key.startswith("_") and key not in _IGNORED_ATTRS
-        ]
-    return b"\0".join(content)
 
 
 def _has_gpu_kernel(node):

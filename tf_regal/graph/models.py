@@ -33,8 +33,8 @@ class Model:
     graph_def: object = None
 
 
-def read(model, *, inputs=None, outputs=None, signature=DEFAULT_SIGNATURE, batch_size=None, default_device=""):
-    """Reads `model` (see KINDS). inputs, outputs: tensor names, for a GraphDef; signature: for a SavedModel.
+def read(model, *, inputs=None, outputs=None, signature=DEFAULT_SIGNATURE, batch_size=None, default_device="", move_variables=False):
+    """Reads `model` (see KINDS). inputs, outputs: tensor names, for a GraphDef; signature: for a SavedModel; move_variables: see `builder.capture`.
 
     Raises GraphError where it is none of these, cannot be read, or has nothing to plan.
     """
@@ -45,7 +45,7 @@ def read(model, *, inputs=None, outputs=None, signature=DEFAULT_SIGNATURE, batch
     if isinstance(model, tfp.graph_pb2.GraphDef):
         return _read_graph_def(model, inputs, outputs, batch_size, default_device)
     concrete = concrete_function(model)
-    capture = builder.capture(runnable_lib.from_concrete(concrete), batch_size, default_device)
+    capture = builder.capture(runnable_lib.from_concrete(concrete), batch_size, default_device, move_variables)
     return Model("function", capture.graph, capture, concrete)
 
 

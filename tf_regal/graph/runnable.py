@@ -24,6 +24,7 @@ class Runnable:
     arg_shapes: per argument a tuple of ints and Nones, or None where even the rank is unknown.
     arg_handles: per argument (dtype enum, tuple) of the variable behind a resource handle, or None.
     source: "runtime" (collected from TensorFlow) or "grappler" (optimised by us).
+    variables: {argument: tf.Variable} of the resource handles among the arguments.
     free_results: indices of results that may stay on the device where they are made; the others go where TensorFlow would give them.
     """
 
@@ -33,6 +34,7 @@ class Runnable:
     arg_handles: list
     source: str
     free_results: frozenset = frozenset()
+    variables: dict = dataclasses.field(default_factory=dict)
 
 
 def shape_tuple(shape):
@@ -57,6 +59,12 @@ def argument_facts(graph, args=None):
         shapes.append(shape)
         handles.append(handle)
     return shapes, handles
+
+
+def argument_variables(graph, args):
+    """{argument: tf.Variable} of those handles among `args` (the flat arguments of a FuncGraph, captures included) that belong to a variable of its own."""
+    by_handle = {id(v.handle): v for v in graph.variables if tfp.is_plain_variable(v)}
+    return {i: by_handle[id(arg)] for i, arg in enumerate(args) if id(arg) in by_handle}
 
 
 def requested_devices(graph):
@@ -98,7 +106,8 @@ def from_runtime(function, function_graphs, args, free_results=frozenset()):
         raise errors.GraphError("TensorFlow made no graph for this function that could be told from others")
     graph_def = max(candidates, key=lambda g: len(g.node))
     shapes, handles = argument_facts(function.graph, args)
-    return Runnable(graph_def, requested_devices(function.graph), shapes, handles, "runtime", free_results)
+    variables = argument_variables(function.graph, args)
+    return Runnable(graph_def, requested_devices(function.graph), shapes, handles, "runtime", free_results, variables)
 
 
 def stand_in_arguments(concrete, shapes, batch_size=1):
@@ -115,7 +124,7 @@ def stand_in_arguments(concrete, shapes, batch_size=1):
 def from_concrete(concrete):
     """The graph of a ConcreteFunction after Grappler, which is run here, once, with the settings of this process."""
     shapes, handles = argument_facts(concrete.graph)
-    return optimize(
+    runnable = optimize(
         concrete.graph.as_graph_def(add_shapes=True),
         [t.op.name for t in concrete.graph.inputs],
         # Taking a gradient adds outputs to the traced graph; the signature has the function's own.
@@ -124,6 +133,10 @@ def from_concrete(concrete):
         shapes,
         handles,
     )
+    captured = list(concrete.captured_inputs)
+    first = len(concrete.graph.inputs) - len(captured)
+    runnable.variables = {first + i: v for i, v in argument_variables(concrete.graph, captured).items()}
+    return runnable
 
 
 def optimize(graph_def, input_names, output_names, control_names=(), arg_shapes=None, arg_handles=None):

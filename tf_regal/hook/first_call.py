@@ -16,7 +16,7 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.graph import runnable
-from tf_regal.hook import background, eligibility, planning
+from tf_regal.hook import background, eligibility, measuring, planning, variables
 from tf_regal.hook.planned import ATTEMPTS, PlannedFunction
 from tf_regal.plans import Report
 
@@ -38,34 +38,45 @@ class FirstCall:
         self._free_results = free_results
         self._lock = threading.Lock()
         self._is_waiting = False  # for the thread that plans in the background
+        self._measurement = None  # with costs="measured"
         self._failure = None  # of the planning in the background, for the next call to raise
         setattr(owner, attribute, self)
 
     def __getattr__(self, name):
         return getattr(self._original, name)
 
+    @property
+    def traced(self):
+        """The function as it was traced."""
+        return self._original
+
     def call_preflattened(self, args):
-        return self._chosen(args).call_preflattened(args)
+        chosen, args = self._chosen(args)
+        return chosen.call_preflattened(args)
 
     def call_flat(self, *args):
         """Called of a forward function, and where another function is being traced: that one takes it as it was."""
-        return (self._chosen(args) if tfp.executing_eagerly() else self._original).call_flat(*args)
+        chosen, args = self._chosen(args) if tfp.executing_eagerly() else (self._original, args)
+        return chosen.call_flat(*args)
 
     def _chosen(self, args):
-        """What runs this call."""
+        """What runs this call, and its arguments: variables may have been moved."""
         # A call that comes while the function is being planned runs it as it was traced.
         if self._is_waiting or not self._lock.acquire(blocking=False):
-            return self._original
+            return self._original, args
         try:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
                 self._replace(self._original)
                 raise failure
             if not self._in_place():
-                return self._original
+                return self._original, args
+            call = tfp.Call(args)
+            if self._settings.costs == "measured" and not self._costs_are_known(call):
+                return self._original, args
             if self._settings.mode == "background":
-                return self._plan_later(args)
-            return self._plan_and_replace(tfp.Call(args))
+                return self._plan_later(call), args
+            return self._plan_and_replace(call), call.args
         finally:
             self._lock.release()
 
@@ -78,16 +89,34 @@ class FirstCall:
         if owner is not None and getattr(owner, self._attribute) is self:
             setattr(owner, self._attribute, chosen)
 
-    def _plan_later(self, args):
+    def _costs_are_known(self, call):
+        """With costs="measured": whether this call may be planned; until then calls run as traced, and some are recorded."""
+        try:
+            if self._measurement is None:
+                if self._is_skipped_for_its_state("mode='first_call' and costs='analytic'"):
+                    return False
+                self._measurement = measuring.Measurement(self._settings)
+            with call.context():
+                return self._measurement.ready(lambda: self._runtime_graph(call.args))
+        except Exception as error:
+            self._replace(self._original)
+            self._report_failure(Report(self._name, "failed", ""), error)
+            return False
+
+    def _is_skipped_for_its_state(self, instead):
+        """Whether the function cannot be replaced later than on its first call; then it is left alone."""
         state = eligibility.state_in_kernels(self._original.graph)
         if state:
             # A kernel made anew would begin its stream again.
-            reason = f"its {state} has a state of its own, which would begin again where a planned function took over later; plan it with mode='first_call'"
+            reason = f"its {state} has a state of its own, which would begin again where a planned function took over later; plan it with {instead}"
             self._reports.append(Report(self._name, "skipped", reason))
             self._replace(self._original)
-        else:
+        return bool(state)
+
+    def _plan_later(self, call):
+        if not self._is_skipped_for_its_state("mode='first_call'"):
             self._is_waiting = True  # before the other thread may say that it is done
-            if not background.submit(self, "_plan_in_background", tfp.Call(args)):
+            if not background.submit(self, "_plan_in_background", call):
                 self._is_waiting = False
         return self._original
 
@@ -115,20 +144,42 @@ class FirstCall:
             began = time.monotonic()
             with call.context():
                 source = self._runtime_graph(call.args)
-                chosen = planning.plan_runnable(source, self._settings, report, began)
+                # What a tape has recorded knows a variable by where it was then.
+                may_move = self._settings.move_variables and not self._free_results and tfp.no_tape()
+                chosen = planning.plan_runnable(source, self._settings, report, began, may_move)
                 if chosen is not None:
-                    planned = PlannedFunction(self._original, *chosen)
-                    report.applied = planned.verify(call.args)
+                    planned = self._put_on(*chosen, call, report)
         except Exception as error:
-            report.status, report.reason = "failed", f"{type(error).__name__}: {error}"
-            self._reports.append(report)
-            if self._settings.on_error == "raise":
-                raise
-            logging.warning("tf_regal: %s is not planned and runs as it is: %s", report.function, report.reason)
+            self._report_failure(report, error)
             return None
         self._reports.append(report)
         logging.info("tf_regal: %s", report)
         return planned
+
+    def _report_failure(self, report, error):
+        """One warning, or the error itself with on_error="raise"."""
+        report.status, report.reason = "failed", f"{type(error).__name__}: {error}"
+        self._reports.append(report)
+        if self._settings.on_error == "raise":
+            raise error
+        logging.warning("tf_regal: %s is not planned and runs as it is: %s", report.function, report.reason)
+
+    def _put_on(self, capture, plan, call, report):
+        """The planned function, its variables moved, and read back; variables are where they were if that fails."""
+        planned = PlannedFunction(self._original, capture, plan, again=self._again)
+        before = [(variable, variable.device) for variable, _ in variables.moves(capture, plan)]
+        replaced = variables.move(variables.moves(capture, plan))
+        try:
+            call.args = variables.current(call.args, replaced)
+            report.applied = planned.verify(call.args)
+        except Exception:
+            call.args = variables.current(call.args, variables.move(before))
+            raise
+        return planned
+
+    def _again(self, owner):
+        """Plans the function once more on its next call."""
+        FirstCall(owner, self._attribute, self._name, self._settings, self._reports, self._free_results)
 
     def _runtime_graph(self, args):
         """The graph that TensorFlow makes for the function, as a Runnable."""

@@ -18,10 +18,12 @@ ATTEMPTS = 4  # TensorFlow merges what it collects; where another thread's funct
 class PlannedFunction:
     """Stands for an AtomicFunction: runs the planned definition, without another Grappler run."""
 
-    def __init__(self, original, capture, plan):
+    def __init__(self, original, capture, plan, again=None):
+        """again: called with this function's owner where it must be planned anew, the original in place."""
         self._original = original
         self._options = tfp.planned_call_options()
         self._capture, self._plan = capture, plan
+        self._again = again
         definition = rewrite.planned_function_def(rewrite.planned_graph_def(capture, plan), original.definition)
         self._planned = tfp.atomic_function.from_function_def(definition, original.function_type)
         # Errors are explained with the user's own lines: node names are those of the traced graph.
@@ -30,6 +32,17 @@ class PlannedFunction:
 
     def __getattr__(self, name):
         return getattr(self._original, name)
+
+    @property
+    def traced(self):
+        """The function as it was traced."""
+        return self._original
+
+    def plan_again(self, owner):
+        """Gives way to the original, which is planned anew on its next call where the hook planned this one: devices of its variables have changed."""
+        owner._inference_function = self._original
+        if self._again is not None:
+            self._again(owner)
 
     def verify(self, args):
         """Makes TensorFlow place and partition the planned function for such arguments and reads back what it made of the plan → Applied."""
@@ -45,14 +58,14 @@ class PlannedFunction:
         return applied
 
     def call_preflattened(self, args):
-        with tfp.call_options(self._options), _errors_of_one_device():
+        with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
             return self._planned.call_preflattened(args)
 
     def call_flat(self, *args):
         """Called of a forward function. While another function is traced, that one takes the function as it was."""
         if not tfp.executing_eagerly():
             return self._original.call_flat(*args)
-        with tfp.call_options(self._options), _errors_of_one_device():
+        with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
             return self._planned.call_flat(*args)
 
 

@@ -2,18 +2,19 @@
 
 import time
 
-from tf_regal.costs import analytic
+from tf_regal.costs import analytic, measured
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import builder
+from tf_regal.hook import variables
 from tf_regal.plans import PlanCache, planner
 from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef
 
 
-def plan_runnable(source, settings, report, began):
+def plan_runnable(source, settings, report, began, move_variables=False):
     """Runnable → (Capture, Plan), or None where the default is kept; fills the report."""
     topology = Topology.parse(settings.topology)
-    capture = builder.capture(source, settings.batch_size, default_device=topology.names[0])
+    capture = builder.capture(source, settings.batch_size, topology.names[0], move_variables)
     report.seconds["capture"] = round(time.monotonic() - began, 3)
     plan = plan_capture(capture, topology, settings, report.seconds)
     report.plan = plan
@@ -36,15 +37,25 @@ def plan_capture(capture, topology, settings, seconds=None, show_progress=False)
     began = time.monotonic()
     plan = cache.load(capture.graph, topology, settings)
     if plan is not None:
+        plan.variables = variables.describe(capture, plan) if settings.move_variables else None
         seconds["cached"] = round(time.monotonic() - began, 3)
         return plan
-    analytic.add_costs(capture, topology)
+    notes = add_costs(capture, topology, settings)
     seconds["costs"] = round(time.monotonic() - began, 3)
     began = time.monotonic()
     plan = planner.make_plan(capture.graph, topology, settings, show_progress, inference.proposer(settings))
     seconds["plan"] = round(time.monotonic() - began, 3)
+    plan.variables = variables.describe(capture, plan) if settings.move_variables else None
+    plan.notes += notes
     cache.save(capture.graph, topology, settings, plan)
     return plan
+
+
+def add_costs(capture, topology, settings):
+    """Fills the graph's durations and scratch, as the settings say; returns notes for the plan."""
+    analytic.add_costs(capture, topology)
+    known = settings.measured_costs()
+    return [] if known is None else [measured.add_costs(capture, topology, known)]
 
 
 def verdict(plan):

@@ -12,6 +12,7 @@ from tf_regal.ops._core import (
     earliest_finish_placement,
     earliest_start_schedule,
     memory_greedy_order,
+    partition,
     upward_rank,
 )
 
@@ -24,5 +25,6 @@ __all__ = [
     "earliest_finish_placement",
     "earliest_start_schedule",
     "memory_greedy_order",
+    "partition",
     "upward_rank",
 ]

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -45,6 +45,20 @@ def memory_greedy_order(simulator: Simulator, rank: NDArray[np.float64], noise: 
 
 def depth_first_order(simulator: Simulator, noise: NDArray[np.float64] | None = None) -> NDArray[np.int32]:
     """Post-order from the results, the largest tree (times its op's noise) first, [ops]."""
+
+def partition(
+    ptr: NDArray[np.int32],
+    target: NDArray[np.int32],
+    edge_weight: NDArray[np.float64],
+    vertex_weight: NDArray[np.float64],
+    shares: Sequence[float],
+    imbalance: float,
+    seed: int = 0,
+) -> NDArray[np.int32]:
+    """The part of every vertex, [vertices]: few and light edges between parts that have their shares of the weight, ± imbalance of the whole.
+
+    ptr [vertices + 1], target and edge_weight [2 × edges]: an undirected graph as CSR. shares: positive, with sum 1, one per part.
+    """
 
 class LocalSearch:
     """Late-acceptance hill climbing in several chains; deterministic for a seed and the numbers of evaluations, on any number of threads."""

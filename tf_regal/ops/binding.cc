@@ -4,6 +4,7 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +13,7 @@
 #include "brkga.h"
 #include "heuristics.h"
 #include "local_search.h"
+#include "partition.h"
 #include "simulator.h"
 
 namespace py = pybind11;
@@ -249,6 +251,31 @@ const double* PerOp(const Simulator& simulator, const char* name, const std::opt
   return values->data();
 }
 
+py::array_t<int32_t> PartitionGraph(const Array<int32_t>& ptr, const Array<int32_t>& target, const Array<double>& edge_weight,
+                                    const Array<double>& vertex_weight, const std::vector<double>& shares, double imbalance, uint64_t seed) {
+  WeightedGraph graph;
+  graph.vertex.assign(vertex_weight.data(), vertex_weight.data() + vertex_weight.size());
+  graph.ptr.assign(ptr.data(), ptr.data() + ptr.size());
+  graph.target.assign(target.data(), target.data() + target.size());
+  graph.edge.assign(edge_weight.data(), edge_weight.data() + edge_weight.size());
+  CheckLength("ptr", ptr.size(), graph.size() + 1);
+  CheckLength("edge_weight", edge_weight.size(), static_cast<int>(target.size()));
+  if (graph.ptr.front() != 0 || graph.ptr.back() != static_cast<int32_t>(target.size()) || !std::is_sorted(graph.ptr.begin(), graph.ptr.end())) {
+    throw std::invalid_argument("ptr: expected rising numbers from 0 to the length of target");
+  }
+  for (int32_t v : graph.target) {
+    if (v < 0 || v >= graph.size()) throw std::invalid_argument("target names vertex " + std::to_string(v) + "; expected 0 to " + std::to_string(graph.size() - 1));
+  }
+  double sum = 0;
+  for (double share : shares) {
+    if (!(share > 0)) throw std::invalid_argument("shares: expected positive numbers");
+    sum += share;
+  }
+  if (shares.empty() || std::abs(sum - 1) > 1e-6) throw std::invalid_argument("shares: expected numbers with sum 1");
+  if (!(imbalance >= 0)) throw std::invalid_argument("imbalance: expected 0 or more");
+  return ToArray(Partition(graph, shares, imbalance, seed));
+}
+
 std::unique_ptr<Brkga> MakeBrkga(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
                                  int population, int elites, int mutants, double rho, uint64_t seed, int threads,
                                  const py::iterable& seeds, const py::object& proposal, double proposal_share) {
@@ -323,6 +350,9 @@ PYBIND11_MODULE(_core, m) {
   m.def("depth_first_order", [](const Simulator& s, const std::optional<Array<double>>& noise) {
           return ToArray(DepthFirstOrder(s.problem(), PerOp(s, "noise", noise)));
         }, py::arg("simulator"), py::arg("noise") = py::none());
+
+  m.def("partition", &PartitionGraph, py::arg("ptr"), py::arg("target"), py::arg("edge_weight"), py::arg("vertex_weight"), py::arg("shares"),
+        py::arg("imbalance"), py::arg("seed") = 0);
 
   py::class_<LocalSearch>(m, "LocalSearch")
       .def(py::init(&MakeLocalSearch), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),

@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-import os
-import pathlib
 
 from absl import logging
 
-from tf_regal import errors
+from tf_regal import errors, storage
 from tf_regal.plans import plan as plan_lib
 
-_VERSION = 3
+_VERSION = 4
 """Raised whenever the same input would give another plan."""
 
 
@@ -18,11 +16,8 @@ class PlanCache:
     """A directory of plan files. A damaged entry is one warning and a miss; a directory that cannot be written is one warning and no cache."""
 
     def __init__(self, directory):
-        """directory: a path; None: $TF_REGAL_CACHE_DIR, else tf_regal below the user's cache directory; False: nothing is kept."""
-        if directory is None:
-            base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-            directory = os.environ.get("TF_REGAL_CACHE_DIR") or os.path.join(base, "tf_regal")
-        self.directory = pathlib.Path(directory) if directory is not False else None
+        """directory: see `storage.cache_directory`."""
+        self.directory = storage.cache_directory(directory)
 
     def path(self, graph, topology, settings):
         """Where the plan for this input is or would be; None without a cache."""

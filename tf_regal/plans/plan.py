@@ -2,15 +2,13 @@
 
 import dataclasses
 import functools
-import hashlib
 import json
-import os
-import tempfile
 
 import numpy as np
 
-from tf_regal import errors
+from tf_regal import errors, storage
 from tf_regal.devices import Topology
+from tf_regal.plans import variables as variables_lib
 from tf_regal.search import OBJECTIVES
 
 SCHEMA = 1
@@ -61,6 +59,7 @@ class Plan:
     start_ns, end_ns: int64 [ops], the predicted schedule. transfers: list of (op that made the tensor, source, destination, start ns, end ns, bytes).
     memory: per device list of (ns, bytes). persistent_bytes: int64 [ops], bytes that live on the op's device all the time (variables, constants, arguments).
     predicted, default: `Figures` of the plan and of the default plan. bounds: `Bounds`.
+    variables: where variables (and optimizer slots) are to live, in the order of their creation (`tf_regal.plans.variables.entry`); None: where they are.
     fingerprint: of the graph's content. pays: whether it beats the default plan by the margin. notes: what was assumed.
     """
 
@@ -84,6 +83,7 @@ class Plan:
     pays: bool
     feasible: bool
     notes: list
+    variables: list | None = None
 
     @functools.cached_property
     def placement(self):
@@ -104,6 +104,15 @@ class Plan:
     def control_edges(self):
         """List of (op name that goes first, op name that waits)."""
         return [(self.ops[a], self.ops[b]) for a, b in self.edges.tolist()]
+
+    def scope(self):
+        """A context manager: variables that are created inside (Keras 3, tf_keras, tf.Variable) are put where the plan wants them.
+
+        They are told apart by name, shape and dtype, and among equals by the order of creation, so the model and its optimizer must be made as they were for
+        the planning. Variables that the plan does not know go where they would go without it. Needs a plan made with move_variables=True
+        (InvalidArgumentError otherwise).
+        """
+        return variables_lib.scope(self)
 
     def renamed(self, names):
         """The same plan for a graph of the same content with other op names (list of str in the same op order)."""
@@ -153,6 +162,7 @@ class Plan:
                 pays=bool(data["pays"]),
                 feasible=bool(data["feasible"]),
                 notes=_texts("notes", data["notes"]),
+                variables=None if data.get("variables") is None else [variables_lib.entry(**item) for item in data["variables"]],
             )
             _check(plan)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
@@ -162,13 +172,13 @@ class Plan:
 
     def save(self, path):
         """Writes the plan as JSON, atomically."""
-        write_checked_json(path, self.to_json())
+        storage.write_checked_json(path, self.to_json())
 
     def to_chrome_trace(self, path):
         """Writes the predicted schedule in Chrome's trace format (opens in Perfetto and chrome://tracing)."""
         from tf_regal.plans import chrome_trace
 
-        write_atomically(path, json.dumps(chrome_trace.events(self)))
+        storage.write_atomically(path, json.dumps(chrome_trace.events(self)))
 
 
 def _whole(name, values, columns=None):
@@ -227,44 +237,4 @@ def _check(plan):
 
 def load_plan(path):
     """Reads a plan that `Plan.save` or `tf-regal plan` wrote. Raises PlanFileError where it is damaged or no plan."""
-    return Plan.from_json(read_checked_json(path))
-
-
-def write_atomically(path, content):
-    """Writes text or bytes to a temporary file beside `path` and renames it: readers see the old file or the whole new one."""
-    path = os.fspath(path)
-    directory = os.path.dirname(path) or "."
-    if not os.path.isdir(directory):
-        raise errors.InvalidArgumentError(f"path={path!r}: the directory {directory!r} does not exist. Create it first.")
-    handle, temporary = tempfile.mkstemp(dir=directory, prefix=os.path.basename(path) + ".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def write_checked_json(path, data):
-    """Writes {"sha256": …, "data": data}."""
-    text = json.dumps(data, separators=(",", ":"))
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    write_atomically(path, f'{{"sha256":"{digest}","data":{text}}}\n')
-
-
-def read_checked_json(path):
-    """What `write_checked_json` wrote. Raises PlanFileError where it is cut short, changed, or something else."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            outer = json.load(file)
-    except FileNotFoundError as error:
-        raise errors.PlanFileError(f"path={os.fspath(path)!r}: there is no such file. Make one with `tf-regal plan MODEL -o {os.fspath(path)}`.") from error
-    except (OSError, ValueError, RecursionError) as error:  # ValueError: not UTF-8, not JSON, or no possible name of a file
-        raise errors.PlanFileError(f"path={os.fspath(path)!r} cannot be read as JSON ({error}): the file is truncated or no plan. Plan again.") from error
-    if not isinstance(outer, dict) or "sha256" not in outer or "data" not in outer:
-        raise errors.PlanFileError(f"path={os.fspath(path)!r} is JSON but no tf-regal file (it has no 'sha256' and 'data'). Make one with `tf-regal plan`.")
-    text = json.dumps(outer["data"], separators=(",", ":"))
-    if hashlib.sha256(text.encode()).hexdigest() != outer["sha256"]:
-        raise errors.PlanFileError(f"path={os.fspath(path)!r}: the checksum does not fit the content: the file was changed or damaged. Plan again.")
-    return outer["data"]
+    return Plan.from_json(storage.read_checked_json(path))

@@ -48,11 +48,12 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
     footprint = _footprint(problem, topology)
-    edges, run = order.choose_edges(real, solution, graph.orderable, settings.order, footprint)
+    synchronous = set(topology.kinds) == {"CPU"} and topology.n_devices > 1
+    edges, run = order.choose_edges(real, solution, graph.orderable, settings.order, footprint, synchronous)
     if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings)):
         # It does not hold under the orders that TensorFlow may take; a simpler one may.
         for other in solution.alternatives:
-            other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order, footprint)
+            other_edges, other_run = order.choose_edges(real, other, graph.orderable, settings.order, footprint, synchronous)
             if real.key(other_run) < real.key(run):
                 other.evaluations = solution.evaluations
                 solution, edges, run = other, other_edges, other_run

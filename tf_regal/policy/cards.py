@@ -8,9 +8,9 @@ import json
 import pathlib
 
 from tf_regal import errors
-from tf_regal.plans.plan import write_atomically
 from tf_regal.policy import features
 from tf_regal.search import OBJECTIVES, proposal
+from tf_regal.storage import write_atomically
 
 CARD = "card.json"
 FORMAT = 1

@@ -12,10 +12,10 @@ import numpy as np
 import tensorflow as tf
 
 from tf_regal import errors
-from tf_regal.plans.plan import write_atomically
 from tf_regal.policy import algorithms, features, network, rollouts, training_set
 from tf_regal.policy.config import MAY_CHANGE
 from tf_regal.search import Budget
+from tf_regal.storage import write_atomically
 
 CHECKPOINT, CONFIG, CURVE, BEST = "checkpoint.npz", "config.json", "curve.jsonl", "best.npz"
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from tf_regal import errors
 from tf_regal.graph import task_graphs
-from tf_regal.plans.plan import write_atomically
 from tf_regal.policy.instances import Instance, prepared
 from tf_regal.policy.rollouts import Rollout
 from tf_regal.search import METHODS, Budget
+from tf_regal.storage import write_atomically
 
 _SOLUTION_EVALUATIONS = 2000
 _SEEDS = (1001, 1002)  # of the denominators

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 
 from tf_regal import errors
-from tf_regal.search import heuristics
+from tf_regal.search import groups, heuristics
 from tf_regal.search.incumbent import Incumbent
 
 # How much heavier than its share a part may be, in thousandths (METIS's ufactor); and what balances: work or bytes.
@@ -35,8 +35,10 @@ def run(task, budget):
     if problem.n_devices == 1:
         incumbent.offer(np.zeros(problem.n_ops, np.int32), priority)
         return incumbent.solution()
-    adjacency, edge_weights = _group_graph(problem)
-    weights = _balances(problem)
+    edges = groups.edges(problem)
+    adjacency = pymetis.CSRAdjacency(adj_starts=edges.ptr.tolist(), adjacent=edges.target.tolist())
+    edge_weights = _whole(edges.size, 1)
+    weights = [(_whole(weight, 0), shares.tolist()) for weight, shares in groups.balances(problem)]
     if task.objective == "peak_memory":
         weights = weights[::-1]
     seen = set()
@@ -53,42 +55,6 @@ def run(task, budget):
             if incumbent.done:
                 break
     return incumbent.solution()
-
-
-def _group_graph(problem):
-    """The undirected graph of groups: (pymetis.CSRAdjacency, edge weights int [2 × edges])."""
-    import pymetis
-
-    consumer = np.repeat(np.arange(problem.n_ops), np.diff(problem.input_ptr))
-    # A tensor that several ops of a group take is sent there once.
-    pairs = np.unique(np.stack([problem.input_idx, problem.group[consumer]], axis=1), axis=0)
-    source, target, size = problem.group[problem.producer[pairs[:, 0]]], pairs[:, 1], problem.size[pairs[:, 0]]
-    after = np.repeat(np.arange(problem.n_ops), np.diff(problem.control_ptr))
-    source = np.concatenate([source, problem.group[problem.control_idx]])
-    target = np.concatenate([target, problem.group[after]])
-    size = np.concatenate([size, np.zeros(len(after), np.int64)])
-    between = source != target
-    source, target, size = source[between], target[between], size[between]
-    ends = np.concatenate([np.stack([source, target], axis=1), np.stack([target, source], axis=1)])
-    edges, which = np.unique(ends, axis=0, return_inverse=True)
-    weight = np.bincount(which.ravel(), weights=np.concatenate([size, size]), minlength=len(edges))
-    start = np.searchsorted(edges[:, 0], np.arange(problem.n_groups + 1))
-    return pymetis.CSRAdjacency(adj_starts=start.tolist(), adjacent=edges[:, 1].tolist()), _whole(weight, 1)
-
-
-def _balances(problem):
-    """[(vertex weights int [groups], share per device [devices])]: by work, and by bytes."""
-    work, held = heuristics.balance_weights(problem)
-    duration = np.where(problem.duration >= 0, problem.duration, np.nan)
-    together = ~np.isnan(duration).any(axis=1)  # ops that run on every device tell how fast devices are
-    mean = duration[together].mean(axis=0) if together.any() else np.ones(problem.n_devices)
-    speed = problem.lanes / np.maximum(mean, 1e-9)
-    result = []
-    for weight, share in ((work, speed), (held, problem.capacity.astype(float))):
-        total = np.bincount(problem.group, weights=weight, minlength=problem.n_groups)
-        share = np.maximum(share / share.sum(), 1e-3)  # METIS takes no empty part
-        result.append((_whole(total, 0), (share / share.sum()).tolist()))
-    return result
 
 
 def _whole(weight, least):

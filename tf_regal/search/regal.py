@@ -11,7 +11,7 @@ import types
 import numpy as np
 
 from tf_regal import ops
-from tf_regal.search import brkga, contraction, heuristics
+from tf_regal.search import brkga, contraction, groups, heuristics
 from tf_regal.search.task import Budget, Solution
 
 INGREDIENTS = {
@@ -31,6 +31,7 @@ _STARTS = 12           # placements that the local search may begin with
 _SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its beginning
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
+_IMBALANCES = (0.02, 0.1)  # of the partitions among the seeds
 
 
 def run(task, budget, without=()):
@@ -99,6 +100,10 @@ def _placements(task, greedy, depth):
     placements = [task.default_device]
     placements += [heuristics.heft_placement(task, heuristics.upward_rank(task, weight)) for weight in (0.0, 1.0)]
     placements += [heuristics.chunk_placement(task, order, weight) for order in (depth, greedy, layers) for weight in (work, held)]
+    between = groups.edges(task.problem)
+    placements += [
+        groups.partition_placement(task, balance, imbalance, task.seed, between) for balance in groups.balances(task.problem) for imbalance in _IMBALANCES
+    ]
     return placements
 
 

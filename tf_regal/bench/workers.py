@@ -1,0 +1,120 @@
+"""TensorFlow worker processes on this machine, one core each: real separate devices for benchmarks, tests and examples."""
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+
+from tf_regal import errors
+
+_START_SECONDS = 120
+
+# A worker ends with the process that started it: it waits for the end of its standard input.
+_WORKER = """
+import os, sys, threading
+core, limit, job, task, cluster = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), eval(sys.argv[5])
+if hasattr(os, "sched_setaffinity"):
+    os.sched_setaffinity(0, {core})
+import tensorflow as tf
+if limit:
+    import resource
+    used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_DATA, (used + limit, used + limit))
+config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2)
+server = tf.distribute.Server(cluster, job_name=job, task_index=task, protocol="grpc", config=config)
+print("ready", flush=True)
+sys.stdin.read()
+os._exit(0)
+"""
+
+
+class Workers:
+    """`count` processes that run tf.distribute.Servers on localhost, each on one core; a context manager.
+
+    Inside, TensorFlow of this process is connected to them; it must not have been used before. Two threads per worker for ops: with one, a tensor is
+    sent only after all that follows it on the worker.
+
+    Attributes:
+        devices: their full device names, list of str. pids: of the processes.
+    """
+
+    def __init__(self, count=2, memory_limit=None, job="worker"):
+        """memory_limit: bytes of memory that each may take beyond what TensorFlow itself needs to start; None: no limit."""
+        self._count, self._limit, self._job = count, memory_limit, job
+        self._processes = []
+        self.devices = [f"/job:{job}/replica:0/task:{task}/device:CPU:0" for task in range(count)]
+
+    @property
+    def pids(self):
+        return [process.pid for process in self._processes]
+
+    def __enter__(self):
+        # All sockets are open at once, so that the ports differ.
+        sockets = [socket.socket() for _ in range(self._count)]
+        for one in sockets:
+            one.bind(("localhost", 0))
+        cluster = {self._job: [f"localhost:{one.getsockname()[1]}" for one in sockets]}
+        for one in sockets:
+            one.close()
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+        try:
+            for task in range(self._count):
+                arguments = [cores[task % len(cores)], self._limit or 0, self._job, task, cluster]
+                command = [sys.executable, "-c", _WORKER, *map(str, arguments)]
+                self._processes.append(
+                    subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
+                )
+            self._wait()
+            self._connect(cluster)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def _wait(self):
+        began = time.monotonic()
+        for task, process in enumerate(self._processes):
+            if process.stdout.readline().strip() != "ready":
+                raise errors.TfRegalError(f"worker {task} ended before it was ready (exit status {process.wait()}): is TensorFlow installed for {sys.executable}?")
+            if time.monotonic() - began > _START_SECONDS:
+                raise errors.TfRegalError(f"the workers took more than {_START_SECONDS} s to start")
+
+    def _connect(self, cluster):
+        import tensorflow as tf
+
+        # This process's setting holds for its functions on the workers too.
+        if tf.config.threading.get_inter_op_parallelism_threads() == 0:
+            tf.config.threading.set_inter_op_parallelism_threads(2)
+        tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(cluster))
+
+    def kill(self, task):
+        """Ends one worker at once, as a crash would."""
+        self._processes[task].kill()
+        self._processes[task].wait()
+
+    def resident_bytes(self, task):
+        """What a worker has in memory now."""
+        pages = pathlib.Path(f"/proc/{self._processes[task].pid}/statm").read_text(encoding="ascii").split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def reset_peak(self, task):
+        """`peak_bytes` counts from now on."""
+        pathlib.Path(f"/proc/{self._processes[task].pid}/clear_refs").write_text("5", encoding="ascii")
+
+    def peak_bytes(self, task):
+        """The most that a worker has had in memory since it started, or `reset_peak`."""
+        for line in pathlib.Path(f"/proc/{self._processes[task].pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+        raise errors.TfRegalError("this system does not tell the peak of a process")
+
+    def __exit__(self, *exc):
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                stream.close()

@@ -1,0 +1,161 @@
+"""Profiling a function while it runs as it was traced, so that it can be planned with what its ops really take."""
+
+import threading
+import time
+
+import tensorflow as tf
+
+from tf_regal import _tf_private as tfp
+from tf_regal import errors
+from tf_regal.costs import analytic, measured, profile
+from tf_regal.devices import Topology
+from tf_regal.graph import builder, models, runnable
+
+_ENOUGH = 0.9  # of the modelled time: with so much measured nothing is profiled again
+_CALLS = 5  # recorded at least, where time allows
+_MIN_SECONDS, _MAX_SECONDS = 1.0, 20.0
+
+_one_at_a_time = threading.Lock()  # TensorFlow profiles the process as a whole
+
+
+class Measurement:
+    """Goes with the first calls of a function: the first warms it up, the next ones are recorded; then its costs are known."""
+
+    def __init__(self, settings):
+        self._settings = settings
+        self._topology = Topology.parse(settings.topology)
+        self._profiler = None
+        self._capture = None
+        self._calls = 0
+        self._began = None
+
+    def ready(self, source):
+        """Whether the function may be planned now. Called before each call. source: () → its Runnable."""
+        if self._calls == 0:
+            self._capture = builder.capture(source(), self._settings.batch_size, self._topology.names[0])
+            analytic.add_costs(self._capture, self._topology)
+            known = self._settings.measured_costs()
+            if measured.coverage(self._capture, self._topology, known) >= _ENOUGH:
+                return True
+            self._began = time.monotonic()
+        elif self._profiler is None:
+            if not _one_at_a_time.acquire(blocking=False):
+                return False  # another function is being profiled: it is this one's turn on a later call
+            try:
+                self._start((time.monotonic() - self._began) / self._calls)
+            except BaseException:
+                _one_at_a_time.release()
+                raise
+        elif not self._profiler.is_recording:
+            try:
+                samples = self._profiler.stop(_names(self._capture))
+            finally:
+                _one_at_a_time.release()
+            _keep(self._capture, samples, self._topology, self._settings.cache_dir)
+            return True
+        self._calls += 1
+        return False
+
+    def _start(self, seconds_per_call):
+        self._profiler = profile.Profiler(_cores(self._topology))
+        self._profiler.start(min(max(_MIN_SECONDS, _CALLS * seconds_per_call), _MAX_SECONDS))
+
+
+def _keep(capture, samples, topology, cache_dir):
+    costs = _costs(capture, samples, topology)
+    measured.keep(costs, cache_dir)
+    return costs
+
+
+def _names(capture):
+    return [name for members in capture.graph.members for name in members]
+
+
+def _cores(topology):
+    """{process: how many ops its CPU devices run at once}."""
+    cores = {}
+    for spec in topology.devices:
+        process = spec.name.partition("/device:")[0]
+        cores[process] = cores.get(process, 0) + (spec.lanes if spec.kind == "CPU" else 0)
+    return {process: max(1, count) for process, count in cores.items()}
+
+
+def _costs(capture, samples, topology):
+    cpus = {spec.name.partition("/device:")[0]: spec.model for spec in topology.devices if spec.kind == "CPU"}
+    return measured.from_profile(capture, samples, cpus)
+
+
+def profile_function(function, *args, topology="local", seconds=2.0, costs=None, cache_dir=None, batch_size=None, **kwargs):
+    """Runs a function again and again and records what its ops take on the devices where they run.
+
+    The calls are real ones: a training step trains. Ops on CPUs are recorded, of this process and of connected workers.
+
+    Args:
+        function: a tf.function or ConcreteFunction. *args, **kwargs: of its calls.
+        topology: see `Settings`; costs are kept per device model of it.
+        seconds: how long to go on, at least one call.
+        costs: path of a cost file to write, for `costs=PATH` of any later plan; None: what costs="measured" uses, in cache_dir.
+
+    Returns:
+        the `tf_regal.costs.measured.Costs` of this function.
+    """
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= 3600:
+        raise errors.InvalidArgumentError(f"seconds={seconds!r} is not valid; expected a number above 0, at most 3600")
+    parsed = Topology.parse(topology)
+    if isinstance(function, tfp.polymorphic_function.Function):
+        concrete = function.get_concrete_function(*args, **kwargs)
+    else:
+        concrete = models.concrete_function(function)
+    recorder = _Arguments(concrete)
+    try:
+        function(*args, **kwargs)
+    finally:
+        recorder.remove()
+    if recorder.args is None:
+        raise errors.InvalidArgumentError(f"function={function!r} did not run its trace when it was called; is a GradientTape active? Call it outside.")
+    graphs = tfp.instantiate(recorder.traced, recorder.args)
+    capture = builder.capture(runnable.from_runtime(recorder.traced, graphs, recorder.args), batch_size, parsed.names[0])
+    with _one_at_a_time:
+        profiler = profile.Profiler(_cores(parsed))
+        profiler.start(seconds)
+        try:
+            while True:
+                function(*args, **kwargs)
+                tf.test.experimental.sync_devices()  # calls on other processes return before they are done
+                if not profiler.is_recording:
+                    break
+        finally:
+            samples = profiler.stop(_names(capture))
+    found = _costs(capture, samples, parsed)
+    if not len(found):
+        raise errors.TfRegalError("no op of the function was seen while it ran: profile it where no other profiler is active, and on the devices of topology=…")
+    if costs is None:
+        measured.keep(found, cache_dir)
+    else:
+        found.save(costs)
+    return found
+
+
+class _Arguments:
+    """Stands for a ConcreteFunction's AtomicFunction during one call, to see its flat arguments."""
+
+    def __init__(self, concrete):
+        self._concrete, self._function = concrete, concrete._inference_function
+        self.args = None
+        concrete._inference_function = self
+
+    @property
+    def traced(self):
+        """The AtomicFunction as it was traced, whatever the hook has put in its place."""
+        return getattr(self._function, "traced", self._function)
+
+    def __getattr__(self, name):
+        return getattr(self._function, name)
+
+    def call_preflattened(self, args):
+        self.args = list(args)
+        return self._function.call_preflattened(args)
+
+    def remove(self):
+        if self._concrete._inference_function is self:
+            self._concrete._inference_function = self._function
