@@ -74,10 +74,12 @@ __all__ = [
     "graph_pb2",
     "handle_data_util",
     "instantiate",
+    "is_local",
     "is_own",
     "is_plain_variable",
     "kernels",
     "loader_impl",
+    "needs_sync",
     "meta_graph_pb2",
     "no_tape",
     "node_def_pb2",
@@ -92,6 +94,7 @@ __all__ = [
     "rewriter_config_pb2",
     "saved_model_pb2",
     "set_handle",
+    "short_name",
     "tensor_shape_pb2",
     "tf_decorator",
     "tf_optimizer",
@@ -261,10 +264,30 @@ def from_here():
     """Within it functions are called by this process, which gives their ops to the devices; in the scope of another process's device that one would."""
     ctx = context.context()
     process = (ctx.device_name or "").partition("/device:")[0]
-    server = ctx._server_def
-    if not process or server is None or process == f"/job:{server.job_name}/replica:0/task:{server.task_index}":
+    if process in ("", None, _this_process()) or _this_process() is None:
         return contextlib.nullcontext()
     return tf.device(None)
+
+
+def _this_process():
+    """The job and task of this process in its cluster; None without one."""
+    server = context.context()._server_def
+    return None if server is None else f"/job:{server.job_name}/replica:0/task:{server.task_index}"
+
+
+def is_local(device):
+    """Whether a full device name is of this process."""
+    return device.partition("/device:")[0] in (_this_process(), "/job:localhost/replica:0/task:0")
+
+
+def short_name(device):
+    """"GPU:0" of a full device name."""
+    return device.partition("/device:")[2]
+
+
+def needs_sync():
+    """Whether a call can return before it is done: on other processes and on accelerators."""
+    return _this_process() is not None or any(d.device_type != "CPU" for d in tf.config.list_logical_devices())
 
 
 def executing_eagerly():

@@ -16,7 +16,7 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.graph import runnable
-from tf_regal.hook import background, eligibility, measuring, planning, variables
+from tf_regal.hook import background, eligibility, measuring, planning, trial, variables
 from tf_regal.hook.planned import ATTEMPTS, PlannedFunction
 from tf_regal.plans import Report
 
@@ -167,15 +167,26 @@ class FirstCall:
     def _put_on(self, capture, plan, call, report):
         """The planned function, its variables moved, and read back; variables are where they were if that fails."""
         planned = PlannedFunction(self._original, capture, plan, again=self._again)
-        before = [(variable, variable.device) for variable, _ in variables.moves(capture, plan)]
-        replaced = variables.move(variables.moves(capture, plan))
+        moves = [(variable, device) for variable, device in variables.moves(capture, plan) if variable.device != device]
+        before = [(variable, variable.device) for variable, _ in moves]
+        replaced = variables.move(moves)
         try:
             call.args = variables.current(call.args, replaced)
             report.applied = planned.verify(call.args)
         except Exception:
             call.args = variables.current(call.args, variables.move(before))
             raise
-        return planned
+        if not trial.is_wanted(self._settings, plan):
+            return planned
+        if state := eligibility.state_in_kernels(self._original.graph):
+            report.reason += f"; not verified: its {state} has a state of its own, which two functions would not share"
+            return planned
+        return trial.Trial(self._original, planned, plan, report, self._finish_trial, moves, before, self._settings.max_slowdown)
+
+    def _finish_trial(self, chosen):
+        owner = self._owner()
+        if owner is not None and isinstance(getattr(owner, self._attribute), trial.Trial):
+            setattr(owner, self._attribute, chosen)
 
     def _again(self, owner):
         """Plans the function once more on its next call."""

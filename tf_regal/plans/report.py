@@ -24,7 +24,8 @@ class Applied:
 class Report:
     """One per function that was seen.
 
-    function: its name. status: "planned", "default_kept", "skipped" or "failed". reason: why, in words. plan: the Plan, or None. applied: Applied, or None.
+    function: its name. status: "planned", "default_kept", "skipped", "rolled_back" (it was measured, and not better) or "failed". measured: what was
+    (`hook.trial.Measured`), or None. reason: why, in words. plan: the Plan, or None. applied: Applied, or None.
     seconds: {stage: seconds} of the planning.
     """
 
@@ -34,6 +35,7 @@ class Report:
     plan: Plan | None = None
     applied: Applied | None = None
     seconds: dict = dataclasses.field(default_factory=dict)
+    measured: object = None
 
     def __str__(self):
         text = f"{self.function}: {self.status}: {self.reason}"
