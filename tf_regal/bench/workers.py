@@ -78,7 +78,7 @@ class Workers:
         began = time.monotonic()
         for task, process in enumerate(self._processes):
             if process.stdout.readline().strip() != "ready":
-                raise errors.TfRegalError(f"worker {task} ended before it was ready (exit status {process.wait()}): is TensorFlow installed for {sys.executable}?")
+                raise errors.TfRegalError(f"worker {task} ended before it was ready (exit status {process.wait()}): does {sys.executable} have TensorFlow?")
             if time.monotonic() - began > _START_SECONDS:
                 raise errors.TfRegalError(f"the workers took more than {_START_SECONDS} s to start")
 

@@ -26,7 +26,7 @@ _SCALES = {
     "GIB": 2**30,
     "TIB": 2**40,
 }
-_SETTINGS = ("objective", "max_slowdown", "method", "policy", "evaluations", "seconds", "seed", "batch_size", "order")
+_SETTINGS = ("objective", "max_slowdown", "method", "policy", "evaluations", "seconds", "seed", "batch_size", "order", "costs", "robustness")
 _ARGUMENT = re.compile(r"(?P<name>[a-z_]+)=")
 
 MODEL_HELP = (
@@ -153,6 +153,19 @@ def add_settings(parser):
         type=float,
         default=default("seconds"),
         help="stop after S seconds (default: no limit)",
+    )
+    group.add_argument(
+        "--costs",
+        metavar="C",
+        default=default("costs"),
+        help='what ops take: "analytic" (TensorFlow\'s cost model), "measured" (what tf_regal.profile has kept), or a cost file (default: %(default)s)',
+    )
+    group.add_argument(
+        "--robustness",
+        metavar="X",
+        type=float,
+        default=default("robustness"),
+        help="how far durations may be off, such as 0.2; the plan that holds best on average is taken (default: %(default)s, off)",
     )
     group.add_argument(
         "--seed", metavar="K", type=int, default=default("seed"), help="of everything random (default: %(default)s)"

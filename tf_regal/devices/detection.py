@@ -68,7 +68,7 @@ def detect(include_remote=True, measure=None, only=None):
         for device in tf.config.list_logical_devices():
             match = _JOB_AND_TASK.match(device.name)
             process = match[0] if match else local
-            if device.device_type in KINDS and (process == local or include_remote):
+            if device.device_type in KINDS and (process == local or (include_remote and answers(process))):
                 names[process].append((device.device_type, int(device.name.rpartition(":")[2])))
         found = []
         for process, devices in names.items():
@@ -83,6 +83,18 @@ def detect(include_remote=True, measure=None, only=None):
     # Processes send to one another with the threads and cores that also run ops.
     blocking = several and all(entry.spec.kind == "CPU" for entry in found)
     return Topology.from_links(only or "local", [entry.spec for entry in found], lambda i, j: links.get((i, j)) or _link(found[i], found[j]), blocking)
+
+
+def answers(process):
+    """Whether another process of the cluster still runs ops. TensorFlow goes on listing the devices of those that ended."""
+    import tensorflow as tf
+
+    try:
+        with tf.init_scope(), tf.device(device_name("CPU", 0, process)):
+            tf.constant(0).numpy()
+    except tf.errors.OpError:
+        return False
+    return True
 
 
 def _selected(found, only):

@@ -45,6 +45,16 @@ def state_in_kernels(graph):
     return None
 
 
+def only_reads(graph):
+    """Whether a call can be repeated: nothing in the function or those that it calls has a side effect or a state that a call changes."""
+    types = {op.type for op in graph.get_operations()} | {node.op for function in _library(graph) for node in function.node_def}
+    for op_type in types:
+        op_def = tfp.op_def_registry.get(op_type)
+        if op_def is None or (op_def.is_stateful and op_type not in semantics.VARIABLE_READS and not semantics.calls_functions(op_type)):
+            return False
+    return True
+
+
 def _number(attribute):
     return attribute if isinstance(attribute, int) else attribute.i
 

@@ -15,6 +15,7 @@ from absl import logging
 
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
+from tf_regal.devices import detection
 from tf_regal.graph import runnable
 from tf_regal.hook import background, eligibility, measuring, planning, trial, variables
 from tf_regal.hook.planned import ATTEMPTS, PlannedFunction
@@ -166,7 +167,7 @@ class FirstCall:
 
     def _put_on(self, capture, plan, call, report):
         """The planned function, its variables moved, and read back; variables are where they were if that fails."""
-        planned = PlannedFunction(self._original, capture, plan, again=self._again)
+        planned = PlannedFunction(self._original, capture, plan, again=self._again, on_loss=self._lose)
         moves = [(variable, device) for variable, device in variables.moves(capture, plan) if variable.device != device]
         before = [(variable, variable.device) for variable, _ in moves]
         replaced = variables.move(moves)
@@ -183,6 +184,12 @@ class FirstCall:
             return planned
         return trial.Trial(self._original, planned, plan, report, self._finish_trial, moves, before, self._settings.max_slowdown)
 
+    def _lose(self):
+        """A device of the plan is gone: the traced function is in place again."""
+        owner = self._owner()
+        if owner is not None:
+            setattr(owner, self._attribute, self._original)
+
     def _finish_trial(self, chosen):
         owner = self._owner()
         if owner is not None and isinstance(getattr(owner, self._attribute), trial.Trial):
@@ -194,6 +201,13 @@ class FirstCall:
 
     def _runtime_graph(self, args):
         """The graph that TensorFlow makes for the function, as a Runnable."""
+        # TensorFlow would wait for them without end when it hands over the graphs.
+        lost = [process for process in tfp.process_addresses() if not detection.answers(process)]
+        if lost:
+            raise errors.PlanMismatchError(
+                f"{', '.join(lost)} of the cluster does not answer, and TensorFlow gives no graphs without: connect to the processes that are left to have "
+                "functions planned again"
+            )
         for _ in range(ATTEMPTS - 1):
             with contextlib.suppress(errors.GraphError):
                 return runnable.from_runtime(self._original, tfp.instantiate(self._original, args), args, self._free_results)

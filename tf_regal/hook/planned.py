@@ -4,11 +4,13 @@ import contextlib
 import re
 
 import tensorflow as tf
+from absl import logging
 
 from tf_regal import _tf_private as tfp
 from tf_regal import rewrite
 from tf_regal.devices import detection
 from tf_regal.graph import runnable
+from tf_regal.hook import eligibility
 from tf_regal.plans import Report
 from tf_regal.rewrite import graphdef, readback
 
@@ -18,12 +20,12 @@ ATTEMPTS = 4  # TensorFlow merges what it collects; where another thread's funct
 class PlannedFunction:
     """Stands for an AtomicFunction: runs the planned definition, without another Grappler run."""
 
-    def __init__(self, original, capture, plan, again=None):
-        """again: called with this function's owner where it must be planned anew, the original in place."""
+    def __init__(self, original, capture, plan, again=None, on_loss=None):
+        """again: called with this function's owner where it must be planned anew, the original in place. on_loss: called where a device is gone."""
         self._original = original
         self._options = tfp.planned_call_options()
         self._capture, self._plan = capture, plan
-        self._again = again
+        self._again, self._on_loss = again, on_loss
         definition = rewrite.planned_function_def(rewrite.planned_graph_def(capture, plan), original.definition)
         self._planned = tfp.atomic_function.from_function_def(definition, original.function_type)
         # Errors are explained with the user's own lines: node names are those of the traced graph.
@@ -58,15 +60,36 @@ class PlannedFunction:
         return applied
 
     def call_preflattened(self, args):
-        with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
-            return self._planned.call_preflattened(args)
+        return self._call(lambda function: function.call_preflattened(args))
 
     def call_flat(self, *args):
         """Called of a forward function. While another function is traced, that one takes the function as it was."""
         if not tfp.executing_eagerly():
             return self._original.call_flat(*args)
-        with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
-            return self._planned.call_flat(*args)
+        return self._call(lambda function: function.call_flat(*args))
+
+    def _call(self, call):
+        try:
+            with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
+                return call(self._planned)
+        except (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError) as error:
+            lost = self._lost_processes()
+            if not lost:
+                raise
+            if self._on_loss is not None:
+                self._on_loss()
+            text = f"tf_regal: {', '.join(lost)}, where a part of {self._original.graph.name} was planned to run, does not answer any more"
+            if not eligibility.only_reads(self._original.graph):
+                error._message = f"{text}. The step may be half done; from the next call on the function does without. TensorFlow says: {error.message}"
+                raise
+            logging.warning("%s: the function does without from now on", text)
+        return call(self._original)
+
+    def _lost_processes(self):
+        """Processes of the plan's devices that do not answer."""
+        names = self._plan.topology.names
+        processes = sorted({names[q].partition("/device:")[0] for q in set(self._plan.device.tolist()) if not tfp.is_local(names[q])})
+        return [process for process in processes if not detection.answers(process)]
 
 
 # Of a function on several devices each tells the error that stopped it, and TensorFlow lists them all; the first one is where it began.

@@ -9,7 +9,7 @@ from tf_regal import errors
 from tf_regal import problem as problem_lib
 from tf_regal.plans import allocator
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
-from tf_regal.search import METHODS, Budget, Task, method, order
+from tf_regal.search import METHODS, Budget, Task, method, order, robust
 
 MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
@@ -45,7 +45,10 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         task.progress = progress.update
         if propose is not None:
             task.proposal = propose(task)
-        solution = method(settings.method)(task, budget)
+        if settings.robustness:
+            solution = robust.search(method(settings.method), task, budget, settings.robustness)
+        else:
+            solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
     footprint = _footprint(problem, topology)
     synchronous = set(topology.kinds) == {"CPU"} and topology.n_devices > 1

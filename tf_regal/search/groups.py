@@ -10,7 +10,7 @@ from tf_regal.search import heuristics
 
 @dataclasses.dataclass(frozen=True)
 class Edges:
-    """Between groups, as CSR, each in both directions: ptr int32 [groups + 1], target int32, size float64 (bytes), transfers int64 (tensors and control edges)."""
+    """Between groups, as CSR, each in both directions: ptr int32 [groups + 1], target int32, size float64 (bytes), transfers int64 (tensors, control edges)."""
 
     ptr: np.ndarray
     target: np.ndarray
