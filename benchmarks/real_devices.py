@@ -120,7 +120,8 @@ def row(result):
     cells.append(result["status"].replace("_", " "))
     one = result["ratios"]["one worker"][0]
     default, planned = result["predicted"]
-    cells.append(f"{(default / one - 1) * 100:+.0f} %, {(planned / result['ratios']['tf-regal'][0] - 1) * 100:+.0f} %" if result["status"] == "planned" else f"{(default / one - 1) * 100:+.0f} %")
+    text = f"{(default / one - 1) * 100:+.0f} %"
+    cells.append(text + (f", {(planned / result['ratios']['tf-regal'][0] - 1) * 100:+.0f} %" if result["status"] == "planned" else ""))
     return "| " + " | ".join(cells) + " |"
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 
 import numpy as np
 import tensorflow as tf
@@ -61,7 +62,8 @@ def inception(batch=16, size=28, channels=64, blocks=3, branches=4):
     """Blocks of four branches of two convolutions each, side by side, and a concatenation: the plan of Inception's blocks."""
     w = _Weights(1)
     stem = w(3, 3, 3, channels)
-    layers = [[(w(1, 1, channels, channels), w(3, 3, channels, channels), w(3, 3, channels, channels // branches)) for _ in range(branches)] for _ in range(blocks)]
+    shapes = (1, 1, channels, channels), (3, 3, channels, channels), (3, 3, channels, channels // branches)
+    layers = [[[w(*shape) for shape in shapes] for _ in range(branches)] for _ in range(blocks)]
     head = w(channels, 1)
 
     def forward(inputs, place):
@@ -141,7 +143,7 @@ def vgg(batch=8, size=32):
     """A chain of convolutions: nothing can run side by side."""
     w = _Weights(5)
     channels = (3, 32, 32, 64, 64, 128, 128)
-    kernels = [w(3, 3, a, b) for a, b in zip(channels, channels[1:], strict=False)]
+    kernels = [w(3, 3, a, b) for a, b in itertools.pairwise(channels)]
     head = w(channels[-1], 1)
 
     def forward(inputs, place):
@@ -155,4 +157,10 @@ def vgg(batch=8, size=32):
     return Model(w.made, forward, [w.data(batch, size, size, 3)], w.data(batch, 1), has_branches=False)
 
 
-MODELS = {"two-tower MLP": two_towers, "multi-branch CNN": inception, "encoder-decoder transformer": transformer, "DLRM-like recommender": dlrm, "VGG-like chain": vgg}
+MODELS = {
+    "two-tower MLP": two_towers,
+    "multi-branch CNN": inception,
+    "encoder-decoder transformer": transformer,
+    "DLRM-like recommender": dlrm,
+    "VGG-like chain": vgg,
+}

@@ -130,7 +130,7 @@ def check():
         tf_decorator: ["make_decorator"],
         tf_optimizer: ["OptimizeGraph"],
         handle_data_util: ["get_resource_handle_data"],
-        resource_variable_ops: ["ResourceVariable"],
+        resource_variable_ops: ["BaseResourceVariable", "ResourceVariable"],
         loader_impl: ["parse_saved_model"],
         ops: ["inside_function"],
     }
@@ -317,7 +317,7 @@ def call_options(options):
 
 def is_plain_variable(variable):
     """Whether a variable is one resource on one device: those of tf.distribute are several, and those of a graph under construction none yet."""
-    return isinstance(variable, resource_variable_ops.ResourceVariable) and isinstance(variable.handle, ops.EagerTensor)
+    return isinstance(variable, resource_variable_ops.BaseResourceVariable) and isinstance(variable.handle, ops.EagerTensor)
 
 
 def creation_number(variable):

@@ -70,6 +70,8 @@ def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SI
     )  # fmt: skip
     if read.capture is None:
         raise errors.GraphError(f"model={model!r} holds costs and edges only: there is nothing that could run as planned")
+    if plan.fingerprint == read.graph.fingerprint:
+        plan = plan.renamed(read.graph.names)  # a model that is built again has other names
     graphdef.check_fits(read.graph, plan)
     if read.kind == "saved_model":
         saved_model.write(os.fspath(model), signature, read, plan, os.fspath(output))

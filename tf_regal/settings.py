@@ -26,7 +26,8 @@ class Settings:
         own (`tf-regal train`), or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
     robustness: how far durations may be off (0.2: by a factor of about 1.2, links by twice as much); of what the search has found the plan is taken that is
-        best on average over such problems, for some hundred more evaluations. 0: the best for the costs as they are.
+        best on average over such problems, for some hundred more evaluations. 0: the best for the costs as they are. None: 0.3 where devices are in
+        several processes, whose links are never as they were measured, else 0.
     costs: "analytic" (TensorFlow's cost model); "measured": profiles the first calls of a function, plans after them, and keeps what ops took for other
         functions and runs (`tf_regal.profile` does it apart); or the path of a cost file. What never ran is modelled.
     batch_size: value of unknown batch dimensions.
@@ -48,7 +49,7 @@ class Settings:
     evaluations: int = 5000
     seconds: float | None = None
     seed: int = 0
-    robustness: float = 0.0
+    robustness: float | None = None
     costs: str = "analytic"
     batch_size: int | None = None
     min_ops: int = 50
@@ -72,7 +73,12 @@ class Settings:
 
             cards.read(self.policy, self.objective)
         if not (isinstance(self.costs, (str, os.PathLike)) and os.fspath(self.costs)):
-            raise errors.InvalidArgumentError(f"costs={self.costs!r} is not valid; expected {', '.join(map(repr, COSTS))}, or the path of a cost file")
+            raise errors.InvalidArgumentError(f"costs={self.costs!r} is not valid; expected one of {', '.join(map(repr, COSTS))}, or the path of a cost file")
+        if self.costs not in COSTS and not os.path.exists(self.costs):
+            raise errors.InvalidArgumentError(
+                f"costs={self.costs!r} is not known and no file; expected one of {', '.join(map(repr, COSTS))}, or the path of a cost file, which "
+                "tf_regal.profile(function, …, costs=…) writes"
+            )
         if self.costs not in COSTS:
             from tf_regal.costs import measured
 
@@ -87,8 +93,9 @@ class Settings:
                 object.__setattr__(self, name, value.item())
         Budget(self.evaluations, self.seconds)
         _number("max_slowdown", self.max_slowdown, 1.0, (int, float), "1.0 or more, such as 1.1 for at most 10 % slower")
-        _number("robustness", self.robustness, 0, (int, float), "0 (off) to 2, such as 0.2")
-        if self.robustness > 2:
+        if self.robustness is not None:
+            _number("robustness", self.robustness, 0, (int, float), "0 (off) to 2, such as 0.2, or None")
+        if self.robustness is not None and self.robustness > 2:
             raise errors.InvalidArgumentError(f"robustness={self.robustness!r} is not valid; expected 0 (off) to 2, such as 0.2.")
         _number("seed", self.seed, 0, int, "a whole number, 0 or more")
         _number("min_ops", self.min_ops, 0, int, "a whole number, 0 or more")

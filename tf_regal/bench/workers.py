@@ -10,6 +10,8 @@ import time
 from tf_regal import errors
 
 _START_SECONDS = 120
+THREADS = 8
+"""For ops, per worker: more than ops that are ready at once, so that a tensor is sent as soon as it is there, not when an op of long duration has ended."""
 
 # A worker ends with the process that started it: it waits for the end of its standard input.
 _WORKER = """
@@ -22,7 +24,7 @@ if limit:
     import resource
     used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_DATA, (used + limit, used + limit))
-config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2)
+config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=8)
 server = tf.distribute.Server(cluster, job_name=job, task_index=task, protocol="grpc", config=config)
 print("ready", flush=True)
 sys.stdin.read()
@@ -33,8 +35,7 @@ os._exit(0)
 class Workers:
     """`count` processes that run tf.distribute.Servers on localhost, each on one core; a context manager.
 
-    Inside, TensorFlow of this process is connected to them; it must not have been used before. Two threads per worker for ops: with one, a tensor is
-    sent only after all that follows it on the worker.
+    Inside, TensorFlow of this process is connected to them; it must not have been used before.
 
     Attributes:
         devices: their full device names, list of str. pids: of the processes.
@@ -87,7 +88,7 @@ class Workers:
 
         # This process's setting holds for its functions on the workers too.
         if tf.config.threading.get_inter_op_parallelism_threads() == 0:
-            tf.config.threading.set_inter_op_parallelism_threads(2)
+            tf.config.threading.set_inter_op_parallelism_threads(THREADS)
         tf.config.experimental_connect_to_cluster(tf.train.ClusterSpec(cluster))
 
     def kill(self, task):

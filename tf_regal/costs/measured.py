@@ -18,12 +18,14 @@ _MIN_RATIO, _MAX_RATIO = 1 / 50, 50.0  # of measured to modelled time: beyond th
 
 @dataclasses.dataclass(frozen=True)
 class OpCost:
-    """op_type; ns: the median of the durations seen; runs: how many; scratch: bytes that the kernel allocates for itself while it runs."""
+    """op_type; ns: the median of the durations seen; runs: how many; scratch: bytes that the kernel allocates for itself while it runs; modelled: ns by the
+    analytic model."""
 
     op_type: str
     ns: int
     runs: int
     scratch: int
+    modelled: int
 
 
 class Costs:
@@ -45,6 +47,12 @@ class Costs:
         for model, kinds in other.entries.items():
             self.entries.setdefault(model, {}).update(kinds)
 
+    def scaled(self, factor):
+        """Costs with all durations times `factor`."""
+        return Costs(
+            {m: {kind: dataclasses.replace(cost, ns=round(cost.ns * factor)) for kind, cost in kinds.items()} for m, kinds in self.entries.items()}
+        )
+
     def save(self, path):
         """Writes a cost file, atomically."""
         storage.write_checked_json(path, self._to_json())
@@ -58,7 +66,7 @@ class Costs:
                 raise errors.PlanFileError(f"path={os.fspath(path)!r} has kind {data.get('kind')!r}, schema {data.get('schema')!r}")
             entries = {}
             for model, kinds in data["costs"].items():
-                entries[model] = {kind: OpCost(str(t), int(ns), int(runs), int(scratch)) for kind, (t, ns, runs, scratch) in kinds.items()}
+                entries[model] = {kind: OpCost(str(t), *map(int, figures)) for kind, (t, *figures) in kinds.items()}
         except (errors.PlanFileError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise errors.CostFileError(
                 f"costs={os.fspath(path)!r} cannot be read as a cost file: {error} Make one with tf_regal.profile(function, …, costs={os.fspath(path)!r})."
@@ -116,7 +124,7 @@ def from_profile(capture, samples, models):
     """Costs of what a profile saw of a function.
 
     Args:
-        capture: of the function.
+        capture: of the function, with modelled durations.
         samples: {process: {op name: OpSamples}} (`profile.Profiler.stop`).
         models: {process: device model of its CPU}.
 
@@ -142,11 +150,14 @@ def from_profile(capture, samples, models):
                 values = runs[0].durations
                 count = len(values)
                 scratch = runs[0].temporary // count + max(0, runs[0].output // count - int(outputs[op]))
-            entry = gathered.setdefault(kinds[op], (graph.types[op], [], []))
+            entry = gathered.setdefault(kinds[op], (graph.types[op], [], [], int(graph.durations[model][op])))
             entry[1].extend(values)
             entry[2].append(scratch)
         costs.entries.setdefault(model, {}).update(
-            {kind: OpCost(t, int(np.median(values)), len(values), int(np.median(scratch))) for kind, (t, values, scratch) in gathered.items()}
+            {
+                kind: OpCost(op_type, int(np.median(values)), len(values), int(np.median(scratch)), modelled)
+                for kind, (op_type, values, scratch, modelled) in gathered.items()
+            }
         )
     return costs
 
@@ -177,7 +188,7 @@ def add_costs(capture, topology, costs):
         measured = np.array([known[kind].ns if kind in known else -1 for kind in kinds], np.int64)
         free = np.array([t in semantics.FREE for t in graph.types])
         seen = measured >= 0
-        ratio = _ratios(graph.types, modelled, measured, seen & ~free)
+        ratio = _ratios(graph.types, known.values())
         duration = np.where(seen, measured, np.round(modelled * ratio).astype(np.int64))
         graph.durations[model] = np.where(free & ~seen, modelled, duration)
         scratch = np.array([known[kind].scratch if kind in known else -1 for kind in kinds], np.int64)
@@ -189,13 +200,13 @@ def add_costs(capture, topology, costs):
     return f"costs: measured for {text}" + (f"; modelled on {', '.join(dict.fromkeys(missing))}" if missing else "")
 
 
-def _ratios(types, modelled, measured, seen):
-    """Per op: measured ÷ modelled time of the ops of its type, or of all."""
-    usable = seen & (modelled > 0)
-    whole = float(np.clip(measured[usable].sum() / modelled[usable].sum(), _MIN_RATIO, _MAX_RATIO)) if usable.any() else 1.0
-    ratio = np.full(len(types), whole)
-    types = np.array(types)
-    for op_type in set(types[usable].tolist()):
-        these = usable & (types == op_type)
-        ratio[types == op_type] = np.clip(measured[these].sum() / modelled[these].sum(), _MIN_RATIO, _MAX_RATIO)
-    return ratio
+def _ratios(types, costs):
+    """Per op of these types: measured ÷ modelled time of all `costs` of its type, or of all together."""
+    usable = [cost for cost in costs if cost.modelled > 0 and cost.op_type not in semantics.FREE]
+
+    def ratio(some):
+        return float(np.clip(sum(c.ns for c in some) / sum(c.modelled for c in some), _MIN_RATIO, _MAX_RATIO)) if some else 1.0
+
+    by_type = {t: ratio([cost for cost in usable if cost.op_type == t]) for t in {cost.op_type for cost in usable}}
+    whole = ratio(usable)
+    return np.array([by_type.get(t, whole) for t in types])

@@ -215,6 +215,9 @@ def _remote_reader(tf, process):
         # A busy worker may refuse once; what a file says decides over links and memory, so that is not taken for an answer.
         for _ in range(_READS):
             with contextlib.suppress(tf.errors.OpError), tf.device(device_name("CPU", 0, process)):
+                # Asked first, since an op that fails on another process can leave the next one waiting without end.
+                if not len(tf.io.matching_files(path).numpy()):
+                    return ""
                 text = tf.io.read_file(path).numpy().decode("utf-8", "replace")
                 if text:
                     return text

@@ -182,7 +182,7 @@ class FirstCall:
         if state := eligibility.state_in_kernels(self._original.graph):
             report.reason += f"; not verified: its {state} has a state of its own, which two functions would not share"
             return planned
-        return trial.Trial(self._original, planned, plan, report, self._finish_trial, moves, before, self._settings.max_slowdown)
+        return trial.Trial(self._original, planned, plan, report, self._finish_trial, moves, before, self._settings.max_slowdown, self._again)
 
     def _lose(self):
         """A device of the plan is gone: the traced function is in place again."""

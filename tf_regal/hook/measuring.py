@@ -1,5 +1,6 @@
 """Profiling a function while it runs as it was traced, so that it can be planned with what its ops really take."""
 
+import statistics
 import threading
 import time
 
@@ -13,6 +14,7 @@ from tf_regal.graph import builder, models, runnable
 
 _ENOUGH = 0.9  # of the modelled time: with so much measured nothing is profiled again
 _CALLS = 5  # recorded at least, where time allows
+_CALLS_ALONE = 4  # before and after, each, to tell what recording costs
 _MIN_SECONDS, _MAX_SECONDS = 1.0, 20.0
 
 _one_at_a_time = threading.Lock()  # TensorFlow profiles the process as a whole
@@ -88,7 +90,8 @@ def _costs(capture, samples, topology):
 def profile_function(function, *args, topology="local", seconds=2.0, costs=None, cache_dir=None, batch_size=None, **kwargs):
     """Runs a function again and again and records what its ops take on the devices where they run.
 
-    The calls are real ones: a training step trains. Ops on CPUs are recorded, of this process and of connected workers.
+    The calls are real ones: a training step trains. What recording itself costs is taken off, going by calls that are not
+    recorded. Ops on CPUs are recorded, of this process and of connected workers.
 
     Args:
         function: a tf.function or ConcreteFunction. *args, **kwargs: of its calls.
@@ -115,18 +118,26 @@ def profile_function(function, *args, topology="local", seconds=2.0, costs=None,
         raise errors.InvalidArgumentError(f"function={function!r} did not run its trace when it was called; is a GradientTape active? Call it outside.")
     graphs = tfp.instantiate(recorder.traced, recorder.args)
     capture = builder.capture(runnable.from_runtime(recorder.traced, graphs, recorder.args), batch_size, parsed.names[0])
+    analytic.add_costs(capture, parsed)
+
+    def timed():
+        began = time.perf_counter()
+        function(*args, **kwargs)
+        tf.test.experimental.sync_devices()  # calls on other processes return before they are done
+        return time.perf_counter() - began
+
+    alone = [timed() for _ in range(_CALLS_ALONE)]
     with _one_at_a_time:
-        profiler = profile.Profiler(_cores(parsed))
+        profiler, recorded = profile.Profiler(_cores(parsed)), []
         profiler.start(seconds)
         try:
-            while True:
-                function(*args, **kwargs)
-                tf.test.experimental.sync_devices()  # calls on other processes return before they are done
-                if not profiler.is_recording:
-                    break
+            while not recorded or profiler.is_recording:
+                recorded.append(timed())
         finally:
             samples = profiler.stop(_names(capture))
-    found = _costs(capture, samples, parsed)
+    alone += [timed() for _ in range(_CALLS_ALONE)]
+    # Recording takes time of its own, which is no op's.
+    found = _costs(capture, samples, parsed).scaled(min(1.0, statistics.median(alone) / statistics.median(recorded)))
     if not len(found):
         raise errors.TfRegalError("no op of the function was seen while it ran: profile it where no other profiler is active, and on the devices of topology=…")
     if costs is None:

@@ -63,8 +63,9 @@ def sign_test(better, pairs):
 class Trial:
     """Stands for an AtomicFunction while it is tried; `finish(keep)` is called once it is decided."""
 
-    def __init__(self, original, planned, plan, report, finish, moves=(), before=(), max_slowdown=1.5, clock=time.perf_counter):
+    def __init__(self, original, planned, plan, report, finish, moves=(), before=(), max_slowdown=1.5, again=None, clock=time.perf_counter):
         """moves, before: [(variable, device)], where the plan has put variables, which are there now, and where they were."""
+        self._again, self._is_moving = again, False
         self._sides = {"default": original, "planned": planned}
         self._original = original
         self._plan, self._report, self._finish, self._max_slowdown, self._clock = plan, report, finish, max_slowdown, clock
@@ -87,6 +88,13 @@ class Trial:
     def traced(self):
         """The function as it was traced."""
         return self._original
+
+    def plan_again(self, owner):
+        """As of `PlannedFunction`; not where the trial itself moves its variables."""
+        if not self._is_moving:
+            owner._inference_function = self._original
+            if self._again is not None:
+                self._again(owner)
 
     def call_preflattened(self, args):
         return self._step(lambda function, a: function.call_preflattened(a), args)
@@ -118,10 +126,17 @@ class Trial:
         if side == self._side or not self._homes["planned"]:
             self._side = side
             return args
-        replaced = variables.move(self._homes[side])
+        replaced = self._move(side)
         self._side = side
         self._warm.discard(side)  # the first step after a move finds no warm cache
         return type(args)(variables.current(args, replaced))
+
+    def _move(self, side):
+        self._is_moving = True
+        try:
+            return variables.move(self._homes[side])
+        finally:
+            self._is_moving = False
 
     def _measure(self, run):
         devices = [name for name in self._plan.topology.names if tfp.is_local(name)] if self._by_memory else []
@@ -185,11 +200,10 @@ class Trial:
         report.reason = f"{report.reason}; {text}: {'kept' if keep else 'rolled back'}"
         if not keep:
             report.status = "rolled_back"
-        if self._side == "planned" and not keep:
-            variables.move(self._homes["default"])
-        elif self._side == "default" and keep:
-            variables.move(self._homes["planned"])
-        self._side = "planned" if keep else "default"
+        chosen = "planned" if keep else "default"
+        if self._side != chosen:
+            self._move(chosen)
+        self._side = chosen
         logging.info("tf_regal: %s", report)
         self._finish(self._sides[self._side])
 

@@ -15,6 +15,7 @@ MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
 
 _PROGRESS_AFTER_S = 1.0
+_SPREAD_BETWEEN_PROCESSES = 0.3
 
 
 def make_plan(graph, topology, settings, show_progress=False, propose=None):
@@ -45,8 +46,8 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         task.progress = progress.update
         if propose is not None:
             task.proposal = propose(task)
-        if settings.robustness:
-            solution = robust.search(method(settings.method), task, budget, settings.robustness)
+        if spread := _spread(settings, topology):
+            solution = robust.search(method(settings.method), task, budget, spread)
         else:
             solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
@@ -73,6 +74,13 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
     if not plan.feasible:
         raise _infeasible(plan, run, problem)
     return plan
+
+
+def _spread(settings, topology):
+    """Of the durations, for the robust choice; 0: none."""
+    if settings.robustness is not None or not settings.method.startswith("regal"):
+        return settings.robustness or 0.0
+    return _SPREAD_BETWEEN_PROCESSES if len({name.partition("/device:")[0] for name in topology.names}) > 1 else 0.0
 
 
 def default_placement(problem):

@@ -1,0 +1,117 @@
+"""A model whose training state exceeds one worker's memory: on one worker it fails, on two it trains.
+
+    python benchmarks/real_memory.py      → docs/real_memory.md
+
+Peaks are the workers' resident memory (VmHWM) above what they have when TensorFlow is ready. With a limit the workers cannot allocate more than that
+beyond their start (RLIMIT_DATA). The variables are made in this process and moved to where the plan wants them. Each case runs in a process of its own.
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+DOC = pathlib.Path(__file__).resolve().parents[1] / "docs" / "real_memory.md"
+WIDTH, DEPTH, BATCH, STEPS = 3000, 3, 32, 3
+CASES = ("one worker", "two workers", "one worker, limited", "two workers, limited", "planned for one limited worker")
+
+
+def build(tf):
+    """(step, owners of its variables, inputs): two towers with Adam."""
+    rng = np.random.default_rng(0)
+    towers = [[tf.Variable(rng.normal(0, 0.02, (WIDTH, WIDTH)).astype(np.float32)) for _ in range(DEPTH)] for _ in range(2)]
+    variables = [v for tower in towers for v in tower]
+    optimizer = tf.keras.optimizers.Adam(1e-3)
+    optimizer.build(variables)
+
+    @tf.function
+    def step(a, b):
+        with tf.GradientTape() as tape:
+            outputs = []
+            for x, tower in zip((a, b), towers, strict=True):
+                for weights in tower:
+                    x = tf.nn.relu(x @ weights)
+                outputs.append(x)
+            loss = tf.reduce_mean(tf.square(outputs[0] - outputs[1] - 1.0))
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables, strict=True))
+        return loss
+
+    return step, (variables, optimizer), [tf.constant(rng.normal(size=(BATCH, WIDTH)).astype(np.float32)) for _ in range(2)]
+
+
+def run(case, limit):
+    """A dict: losses and peaks (bytes above the start, per worker), or error."""
+    from tf_regal.bench.workers import Workers
+
+    with Workers(2, memory_limit=limit if "limited" in case else None) as workers:
+        import tensorflow as tf
+
+        import tf_regal
+        from tf_regal.devices import Topology
+
+        start = [workers.resident_bytes(task) for task in range(2)]
+        try:
+            if case in ("one worker", "one worker, limited"):
+                with tf.device(workers.devices[0]):
+                    step, _, inputs = build(tf)
+                    losses = [float(step(*inputs).numpy()) for _ in range(STEPS)]
+            else:
+                step, owners, inputs = build(tf)
+                name = workers.devices[0] if "one" in case else "/job:worker"
+                topology = Topology.parse(name).with_memory(limit)
+                concrete = step.get_concrete_function(*inputs)
+                plan = tf_regal.plan(concrete, topology=topology, objective="peak_memory", move_variables=True, cache_dir=False)
+                tf_regal.move_variables(plan, *owners)
+                planned = tf_regal.apply(plan, concrete)
+                losses = [float(planned(*inputs).numpy()) for _ in range(STEPS)]
+        except Exception as error:
+            return {"error": f"{type(error).__name__}: {str(error).splitlines()[0][:400]}"}
+        peaks = [workers.peak_bytes(task) - start[task] for task in range(2)]
+        result = {"losses": losses, "peaks": peaks}
+        if "two" in case:
+            result["predicted"] = list(plan.predicted.peak_bytes.values())
+        return result
+
+
+def cell(result):
+    if "error" in result:
+        return f"fails: {result['error']}", ""
+    return "trains", ", ".join(f"{peak / 1e6:.0f}" for peak in result["peaks"] if peak > 50e6)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--limit", type=float, default=800, help="of each worker, MB (default: %(default)s)")
+    parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
+    parser.add_argument("-o", "--output", default=DOC, help="(default: %(default)s)")
+    args = parser.parse_args()
+    limit = int(args.limit * 1e6)
+    if args.case:
+        print(json.dumps(run(args.case, limit)))
+        return
+    results = {}
+    for case in CASES:
+        command = [sys.executable, __file__, "--case", case, "--limit", str(args.limit)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+        results[case] = json.loads(lines[-1]) if lines else {"error": f"the process ended with status {done.returncode}: {done.stderr.strip()[-200:]}"}
+        print(case, results[case], flush=True)
+    one, two = results["one worker"], results["two workers"]
+    ratio = max(two["peaks"]) / max(one["peaks"])
+    lines = [
+        "# A training that does not fit on one worker\n",
+        f"`python benchmarks/real_memory.py`: two towers of {DEPTH} layers of {WIDTH} × {WIDTH} with Adam, workers limited to {args.limit:.0f} MB beyond",
+        "their start. Peaks: resident memory above the start, MB per worker.\n",
+        "| case | result | peak |\n|---|---|---|",
+        *(f"| {case} | {' | '.join(cell(result))} |" for case, result in results.items()),
+        f"\nThe largest peak on two workers is {ratio:.2f} of that on one; losses {'equal to the bit' if one['losses'] == two['losses'] else 'differ'}. "
+        f"Predicted for two: {', '.join(f'{p / 1e6:.0f}' for p in two['predicted'])} MB.",
+    ]
+    pathlib.Path(args.output).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
