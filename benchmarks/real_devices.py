@@ -1,7 +1,7 @@
 """Plans by the clock: models on two TensorFlow workers of one core each, against one worker and what a user would do by hand.
 
     python benchmarks/real_devices.py                     → docs/real_devices.md
-    python benchmarks/real_devices.py --models "two-tower MLP" --rounds 5
+    python benchmarks/real_devices.py --models "two-tower MLP" --rounds 5 --keep   → that model's rows only are measured anew
 
 Every variant has its own copy of the model with the same weights. Rounds are interleaved: in each, every variant makes one step, so that what the machine
 does besides meets all alike; ratios are taken within a round. What tf-regal does is its default: costs from a profile of the function, variables moved on
@@ -10,7 +10,9 @@ request, and the plan verified on the first steps, kept or rolled back. Losses o
 
 import argparse
 import contextlib
+import json
 import pathlib
+import random
 import statistics
 import tempfile
 import time
@@ -21,10 +23,12 @@ from real_models import MODELS, nowhere
 
 import tf_regal
 from tf_regal.bench.workers import Workers
+from tf_regal.devices import host
 
 DOC = pathlib.Path(__file__).resolve().parents[1] / "docs" / "real_devices.md"
+RESULTS = pathlib.Path(__file__).resolve().parent / "results" / "real_devices.json"
 LOSSES = 20
-TRIAL_STEPS = 56  # a trial takes no more
+TRIAL_STEPS = 80  # a trial takes no more
 TOPOLOGY = "/job:worker"
 
 
@@ -95,8 +99,10 @@ def measure(name, training, devices, rounds):
             variant.step()
     while report.status == "planned" and report.measured is None and len(found["tf-regal"].losses) < TRIAL_STEPS:
         found["tf-regal"].step()
+    shuffle = random.Random(0)
     for _ in range(rounds):
-        for variant in found.values():
+        # In another order each time: what ran before leaves caches and cores warmer for some than for others.
+        for variant in shuffle.sample(list(found.values()), len(found)):
             variant.seconds.append(variant.step())
     one = found["one worker"]
     result = {"model": name, "training": training, "rounds": rounds, "status": report.status, "measured": report.measured, "predicted": {}, "ratios": {}}
@@ -142,21 +148,21 @@ def main():
     parser.add_argument("--models", nargs="*", default=list(MODELS), choices=list(MODELS), metavar="MODEL", help=f"of {', '.join(MODELS)} (default: all)")
     parser.add_argument("--modes", nargs="*", default=["inference", "training"], choices=["inference", "training"], help="(default: both)")
     parser.add_argument("--rounds", type=int, default=21, help="of steps that are compared (default: %(default)s)")
-    parser.add_argument("-o", "--output", default=None, help=f"(default: {DOC.name} where all models are measured, else nothing)")
+    parser.add_argument("--keep", action="store_true", help=f"put the rows into {RESULTS.name} and {DOC.name} (always where everything is measured)")
     args = parser.parse_args()
-    rows = []
+    rows = {}
     with Workers(2) as workers:
         for name in args.models:
             for mode in args.modes:
-                rows.append(row(measure(name, mode == "training", workers.devices, args.rounds)))
-                print(rows[-1], flush=True)
-    complete = args.models == list(MODELS) and len(args.modes) == 2
-    output = args.output or (DOC if complete else None)
-    if output:
-        from tf_regal.devices import host
-
+                rows[f"{name}, {mode}"] = row(measure(name, mode == "training", workers.devices, args.rounds))
+                print(rows[f"{name}, {mode}"], flush=True)
+    if args.keep or (args.models == list(MODELS) and len(args.modes) == 2):
+        kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+        kept.update(rows)
+        RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
         head = HEAD.format(date=time.strftime("%Y-%m-%d"), cpu=host.local_host().model, losses=LOSSES)
-        pathlib.Path(output).write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+        order = [f"{name}, {mode}" for name in MODELS for mode in ("inference", "training")]
+        DOC.write_text(head + "\n".join(kept[key] for key in order if key in kept) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 
 DOC = pathlib.Path(__file__).resolve().parents[1] / "docs" / "real_memory.md"
 WIDTH, DEPTH, BATCH, STEPS = 3000, 3, 32, 3
+_TIMEOUT = 100
 CASES = ("one worker", "two workers", "one worker, limited", "two workers, limited", "planned for one limited worker")
 
 
@@ -95,9 +96,12 @@ def main():
     results = {}
     for case in CASES:
         command = [sys.executable, __file__, "--case", case, "--limit", str(args.limit)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-        lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-        results[case] = json.loads(lines[-1]) if lines else {"error": f"the process ended with status {done.returncode}: {done.stderr.strip()[-200:]}"}
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+            lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+            results[case] = json.loads(lines[-1]) if lines else {"error": f"the process ended with status {done.returncode}: {done.stderr.strip()[-200:]}"}
+        except subprocess.TimeoutExpired:
+            results[case] = {"error": f"no answer in {_TIMEOUT} s: TensorFlow waits for a worker that could not allocate"}
         print(case, results[case], flush=True)
     one, two = results["one worker"], results["two workers"]
     ratio = max(two["peaks"]) / max(one["peaks"])

@@ -37,7 +37,7 @@ class Settings:
         takes over between two calls) or "record" (on the first call, and only to write the plan to cache_dir, for a later run to find).
     move_variables: variables, and an optimizer's, may be moved to other devices: by the plan of the first function that uses them, once.
     verify: the first calls alternate between the traced and the planned function, and the plan is kept only if it is better by the clock (by the allocator for
-        "peak_memory"), with 95 % confidence, after 14 to 54 calls; None: where a plan uses several real devices.
+        "peak_memory"), with 95 % confidence, after 14 to 74 calls; None: where a plan uses several real devices.
     on_error: "warn" (run the function as it is) or "raise". cache_dir: directory of saved plans; None: the user's cache; False: none.
     """
 

@@ -1,6 +1,7 @@
 """Measured costs: what a profile saw, in a file, for any later plan; what it did not see is modelled, put right by what it did."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from tf_regal import errors
 from tf_regal.costs import analytic, measured, profile
 from tf_regal.devices import Topology
 from tf_regal.graph import models, signatures
+from tf_regal.hook import measuring
 
 X = tf.constant(np.random.default_rng(0).normal(size=(64, 256)).astype(np.float32))
 W = tf.constant(np.random.default_rng(1).normal(size=(256, 256)).astype(np.float32) * 0.05)
@@ -89,7 +91,7 @@ def test_what_was_not_seen_is_put_right_by_what_was(costs, one_cpu):
 def test_same_kind_same_digest():
     def kinds(function, *args):
         capture = models.read(tf.function(function).get_concrete_function(*args), default_device=CPU0).capture
-        return {t: k for t, k in zip(capture.graph.types, signatures.of_ops(capture), strict=True)}
+        return dict(zip(capture.graph.types, signatures.of_ops(capture), strict=True))
 
     a = kinds(lambda x, y: tf.matmul(x, y) + 1.0, tf.ones([4, 8]), tf.ones([8, 2]))
     b = kinds(lambda u, v: tf.matmul(u, v) + 2.0, tf.ones([4, 8]), tf.ones([8, 2]))
@@ -136,6 +138,20 @@ def test_enable_measures_on_the_first_calls_and_keeps_it(tmp_path):
     with tf_regal.enable(**settings):
         tf.function(lambda x: network(x) + 1.0)(X)
     assert len(tf_regal.reports()) == before + 2
+
+
+def test_a_function_that_is_not_called_again_keeps_nobody_waiting(tmp_path, monkeypatch):
+    monkeypatch.setattr(measuring, "_MIN_SECONDS", 0.2)
+    with tf_regal.enable(topology="local", costs="measured", min_ops=0, cache_dir=tmp_path, on_error="raise"):
+        seldom = tf.function(lambda x: tf.reduce_sum(tf.cos(x) @ W))
+        seldom(X)
+        seldom(X)  # from now on it is recorded
+        other = tf.function(lambda x: tf.reduce_max(tf.sinh(x)))
+        before, deadline = len(tf_regal.reports()), time.monotonic() + 60
+        while len(tf_regal.reports()) == before:
+            other(X)
+            assert time.monotonic() < deadline
+    assert tf_regal.reports()[-1].status in ("planned", "default_kept")
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"sha256": "0", "data": {}}'])

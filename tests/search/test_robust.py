@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tf_regal.search.task import make_simulator
 from tests.ops.cases import Graph
 from tf_regal.plans.planner import default_placement
 from tf_regal.search import Budget, Task, method, robust
+from tf_regal.search.task import make_simulator
 
 
 def tight():

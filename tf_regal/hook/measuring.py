@@ -30,6 +30,7 @@ class Measurement:
         self._capture = None
         self._calls = 0
         self._began = None
+        self._is_done, self._failure = False, None
 
     def ready(self, source):
         """Whether the function may be planned now. Called before each call. source: () → its Runnable."""
@@ -48,19 +49,31 @@ class Measurement:
             except BaseException:
                 _one_at_a_time.release()
                 raise
-        elif not self._profiler.is_recording:
-            try:
-                samples = self._profiler.stop(_names(self._capture))
-            finally:
-                _one_at_a_time.release()
-            _keep(self._capture, samples, self._topology, self._settings.cache_dir)
+        elif self._is_done:
+            if self._failure is not None:
+                raise self._failure
             return True
         self._calls += 1
         return False
 
     def _start(self, seconds_per_call):
         self._profiler = profile.Profiler(_cores(self._topology))
-        self._profiler.start(min(max(_MIN_SECONDS, _CALLS * seconds_per_call), _MAX_SECONDS))
+        seconds = min(max(_MIN_SECONDS, _CALLS * seconds_per_call), _MAX_SECONDS)
+        self._profiler.start(seconds)
+        # By the clock and not by the next call, which may never come: others wait for their turn.
+        timer = threading.Timer(seconds, self._finish)
+        timer.daemon = True
+        timer.start()
+
+    def _finish(self):
+        try:
+            samples = self._profiler.stop(_names(self._capture))
+            _keep(self._capture, samples, self._topology, self._settings.cache_dir)
+        except Exception as error:  # for the next call of the function
+            self._failure = error
+        finally:
+            self._is_done = True
+            _one_at_a_time.release()
 
 
 def _keep(capture, samples, topology, cache_dir):

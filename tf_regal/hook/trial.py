@@ -4,6 +4,7 @@ Every step runs once, as one of the two, so that side effects happen once; both 
 another, by a sign test, which neither outliers nor a machine that gets slower spoil.
 """
 
+import contextlib
 import dataclasses
 import math
 import random
@@ -214,10 +215,8 @@ def _median_figure(figures):
 
 
 def _reset_peak(name):
-    try:
+    with contextlib.suppress(ValueError, RuntimeError, tf.errors.OpError):  # this allocator keeps no account
         tf.config.experimental.reset_memory_stats(tfp.short_name(name))
-    except (ValueError, RuntimeError, tf.errors.OpError):  # this allocator keeps no account
-        pass
 
 
 def _peak(name):
