@@ -23,6 +23,7 @@ What is needed of each, so that a change in TensorFlow can be judged (`check()` 
 - `resource_variable_ops.ResourceVariable`: `_handle` (the resource), `_unique_id` (ends in a number that grows with every variable).
 - `ConcreteFunction._captured_inputs`, `_first_order_tape_functions`, `_higher_order_tape_functions`; `FuncGraph._function_captures`:
   `_by_val_internal`, `_by_val_external`, `_by_val_tracetype`, dicts whose keys are the ids of the captured tensors.
+- `FuncGraph._weak_variables`: weak references to the variables that it uses.
 - `context.context()._server_def`: the cluster, or None. `xplane_pb2.XSpace`: what the profiler writes.
 - `ops.inside_function()`: true while an outer function is being traced.
 """
@@ -78,6 +79,7 @@ __all__ = [
     "is_own",
     "is_plain_variable",
     "kernels",
+    "live_variables",
     "loader_impl",
     "needs_sync",
     "meta_graph_pb2",
@@ -318,6 +320,11 @@ def call_options(options):
 def is_plain_variable(variable):
     """Whether a variable is one resource on one device: those of tf.distribute are several, and those of a graph under construction none yet."""
     return isinstance(variable, resource_variable_ops.BaseResourceVariable) and isinstance(variable.handle, ops.EagerTensor)
+
+
+def live_variables(graph):
+    """The variables of a FuncGraph that still exist; `FuncGraph.variables` raises where one is gone."""
+    return [variable for reference in graph._weak_variables if (variable := reference()) is not None]
 
 
 def creation_number(variable):

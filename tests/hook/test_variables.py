@@ -206,6 +206,16 @@ def test_scope_creates_them_there(make):
     assert np.isfinite(float(planned(X)))
 
 
+def test_a_function_whose_variables_are_gone_can_still_be_planned():
+    def make():
+        variable = tf.Variable(tf.ones([32, 32]))
+        return tf.function(lambda x: tf.tanh(x @ variable) @ variable).get_concrete_function(X)
+
+    concrete = make()
+    assert tf_regal.plan(concrete, **SETTINGS).placement
+    assert tf_regal.plan(concrete, move_variables=True, **SETTINGS).variables == []
+
+
 def test_a_data_pipeline_that_uses_a_variable_is_refused():
     model, optimizer = built()
     plan = tf_regal.plan(tf.function(step_of(model, optimizer)).get_concrete_function(X), move_variables=True, **SETTINGS)
@@ -232,5 +242,7 @@ def test_wrong_arguments():
         tf_regal.move_variables(tf_regal.plan(concrete, **SETTINGS), model)
     with pytest.raises(errors.InvalidArgumentError, match="mode='background'"):
         tf_regal.enable(move_variables=True, mode="background")
+    with pytest.raises(errors.InvalidArgumentError, match="costs='measured' keeps what it measures in cache_dir, which is False"):
+        tf_regal.enable(costs="measured", cache_dir=False)
     with pytest.raises(errors.InvalidArgumentError, match="move_variables='yes'"):
         tf_regal.enable(move_variables="yes")

@@ -63,7 +63,7 @@ def argument_facts(graph, args=None):
 
 def argument_variables(graph, args):
     """{argument: tf.Variable} of those handles among `args` (the flat arguments of a FuncGraph, captures included) that belong to a variable of its own."""
-    by_handle = {id(v.handle): v for v in graph.variables if tfp.is_plain_variable(v)}
+    by_handle = {id(v.handle): v for v in tfp.live_variables(graph) if tfp.is_plain_variable(v)}
     return {i: by_handle[id(arg)] for i, arg in enumerate(args) if id(arg) in by_handle}
 
 
