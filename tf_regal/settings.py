@@ -18,7 +18,8 @@ MODES = ("first_call", "background", "record")
 class Settings:
     """What to improve, for which devices, how hard to search, and what to do with the result.
 
-    topology: "local", "2xA100-40GB", "4xTPUv4", "2xCPU", "paper", a path to a .json, or a Topology.
+    topology: "local", "/job:worker" (devices that TensorFlow sees, by a full or partial name), "2xA100-40GB", "4xTPUv4", "2xCPU", "paper", a path to a
+        .json, or a Topology.
     objective: "runtime" (seconds per call, within the devices' memory) or "peak_memory" (largest peak of a device, in bytes).
     max_slowdown: for "peak_memory": how many times the default plan's predicted time the plan may take.
     method: a name of `tf_regal.search.METHODS`, or "regal-without-" and an ingredient (`tf_regal.search.regal.INGREDIENTS`).
@@ -106,11 +107,15 @@ class Settings:
             raise errors.InvalidArgumentError(
                 f"cache_dir={self.cache_dir!r} is not valid; expected a directory, None for the user's cache, or False for none"
             )
-        _one_of_values("move_variables", self.move_variables, (True, False))
-        _one_of_values("verify", self.verify, (None, True, False))
+        _one_of("move_variables", self.move_variables, (True, False))
+        _one_of("verify", self.verify, (None, True, False))
         if self.move_variables and self.mode == "background":
             raise errors.InvalidArgumentError(
                 "move_variables=True with mode='background' is not valid: variables are moved before the first step; use mode='first_call', or leave them"
+            )
+        if self.costs == "measured" and self.cache_dir is False:
+            raise errors.InvalidArgumentError(
+                "costs='measured' keeps what it measures in cache_dir, which is False; give a directory, None for the user's cache, or the path of a cost file"
             )
         if self.mode == "record" and self.cache_dir is False:
             raise errors.InvalidArgumentError("mode='record' writes plans to cache_dir, which is False; give a directory, or None for the user's cache")
@@ -158,15 +163,10 @@ class Settings:
 
 
 def _one_of(name, value, valid):
-    if not (value is None or isinstance(value, str)) or value not in valid:
+    if not (value is None or isinstance(value, (str, bool))) or value not in valid:
         close = difflib.get_close_matches(str(value), [str(v) for v in valid], 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise errors.InvalidArgumentError(f"{name}={value!r} is not known; expected one of {', '.join(map(repr, valid))}.{hint}")
-
-
-def _one_of_values(name, value, valid):
-    if not any(value is v for v in valid):
-        raise errors.InvalidArgumentError(f"{name}={value!r} is not valid; expected one of {', '.join(map(repr, valid))}.")
 
 
 def _number(name, value, least, types, valid):

@@ -79,7 +79,7 @@ def test_settings_and_graph_options_reach_the_planner(run, files, out, passed, t
         "--seconds",
         2.5,
     ]
-    arguments += ["--seed", 9, "--max-slowdown", 1.25, "--order", "full", "--batch-size", 3, "--signature", "first"]
+    arguments += ["--robustness", 0.25, "--seed", 9, "--max-slowdown", 1.25, "--order", "full", "--batch-size", 3, "--signature", "first"]
     arguments += [
         "--inputs",
         "a, b:0",
@@ -97,7 +97,7 @@ def test_settings_and_graph_options_reach_the_planner(run, files, out, passed, t
     assert [device.memory for device in topology.devices] == [2 * 2**30] * 2
     assert passed == {
         "model": files.saved_model, "objective": "peak_memory", "method": "brkga", "policy": None, "evaluations": 7,
-        "seconds": 2.5, "seed": 9, "max_slowdown": 1.25, "order": "full", "batch_size": 3, "signature": "first",
+        "seconds": 2.5, "seed": 9, "max_slowdown": 1.25, "order": "full", "batch_size": 3, "signature": "first", "costs": "analytic", "robustness": 0.25,
         "inputs": ["a", "b:0"], "outputs": ["c"], "cache_dir": str(tmp_path), "show_progress": False,
     }  # fmt: skip
 

@@ -94,7 +94,7 @@ def add_topology(parser):
         "--topology",
         metavar="T",
         default=default("topology"),
-        help='devices: "local", "2xA100-40GB", "4xTPUv4", "1xCPU+2xT4", "2xCPU", "paper", or a .json file; '
+        help='devices: "local", "/job:worker", "2xA100-40GB", "4xTPUv4", "1xCPU+2xT4", "2xCPU", "paper", or a .json file; '
         "`tf-regal devices` lists what can be named (default: %(default)s)",
     )
     parser.add_argument(

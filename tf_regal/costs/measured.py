@@ -1,6 +1,7 @@
 """Measured costs: what ops of the same kind took when they ran, and for those that never ran TensorFlow's cost model, put right by those that did."""
 
 import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -60,22 +61,32 @@ class Costs:
     @classmethod
     def load(cls, path):
         """Raises CostFileError where there is no such file or it is none of costs."""
+        path = os.fspath(path)
         try:
-            data = storage.read_checked_json(path)
-            if data.get("kind") != _KIND or data.get("schema") != _SCHEMA:
-                raise errors.PlanFileError(f"path={os.fspath(path)!r} has kind {data.get('kind')!r}, schema {data.get('schema')!r}")
-            entries = {}
-            for model, kinds in data["costs"].items():
-                entries[model] = {kind: OpCost(str(t), *map(int, figures)) for kind, (t, *figures) in kinds.items()}
-        except (errors.PlanFileError, KeyError, TypeError, ValueError, AttributeError) as error:
-            raise errors.CostFileError(
-                f"costs={os.fspath(path)!r} cannot be read as a cost file: {error} Make one with tf_regal.profile(function, …, costs={os.fspath(path)!r})."
-            ) from error
-        return cls(entries)
+            stat = os.stat(path)
+        except OSError as error:
+            raise errors.CostFileError(f"costs={path!r} cannot be read: {error}. Make one with tf_regal.profile(function, …, costs={path!r}).") from error
+        # Every plan asks for it several times, for its costs and for what it is called in the cache.
+        entries = _entries(path, stat.st_mtime_ns, stat.st_size, stat.st_ino)
+        return cls({model: dict(kinds) for model, kinds in entries.items()})
 
     def _to_json(self):
         costs = {model: {kind: list(dataclasses.astuple(cost)) for kind, cost in kinds.items()} for model, kinds in self.entries.items()}
         return {"schema": _SCHEMA, "kind": _KIND, "costs": costs}
+
+
+@functools.lru_cache(maxsize=4)
+def _entries(path, *_stamp):
+    """`Costs.entries` in a file; _stamp: what changes when the file does."""
+    try:
+        data = storage.read_checked_json(path)
+        if data.get("kind") != _KIND or data.get("schema") != _SCHEMA:
+            raise errors.PlanFileError(f"path={path!r} has kind {data.get('kind')!r}, schema {data.get('schema')!r}")
+        return {model: {kind: OpCost(str(t), *map(int, figures)) for kind, (t, *figures) in kinds.items()} for model, kinds in data["costs"].items()}
+    except (errors.PlanFileError, KeyError, TypeError, ValueError, AttributeError) as error:
+        raise errors.CostFileError(
+            f"costs={path!r} cannot be read as a cost file: {error} Make one with tf_regal.profile(function, …, costs={path!r})."
+        ) from error
 
 
 def default_path(cache_dir=None):

@@ -64,11 +64,13 @@ def detect(include_remote=True, measure=None, only=None):
     # Planning may be asked for while a tf.function is traced, or under a device scope: look from outside of both.
     with tf.init_scope(), tf.device(None):
         local = local_process()
-        names = collections.defaultdict(list)
+        names, reached = collections.defaultdict(list), {local: True}
         for device in tf.config.list_logical_devices():
             match = _JOB_AND_TASK.match(device.name)
             process = match[0] if match else local
-            if device.device_type in KINDS and (process == local or (include_remote and answers(process))):
+            if process not in reached:
+                reached[process] = include_remote and answers(process)
+            if device.device_type in KINDS and reached[process]:
                 names[process].append((device.device_type, int(device.name.rpartition(":")[2])))
         found = []
         for process, devices in names.items():

@@ -20,6 +20,11 @@ def device_name(kind, index, job_and_task="/job:localhost/replica:0/task:0"):
     return f"{job_and_task}/device:{kind}:{index}"
 
 
+def process_of(name):
+    """The job and task of a full device name: "/job:worker/replica:0/task:1"."""
+    return name.partition("/device:")[0]
+
+
 @dataclasses.dataclass(frozen=True)
 class DeviceSpec:
     """One device, as the costs and the simulator see it.

@@ -93,12 +93,14 @@ class FirstCall:
     def _costs_are_known(self, call):
         """With costs="measured": whether this call may be planned; until then calls run as traced, and some are recorded."""
         try:
-            if self._measurement is None:
-                if self._is_skipped_for_its_state("mode='first_call' and costs='analytic'"):
-                    return False
+            is_first = self._measurement is None
+            if is_first:
                 self._measurement = measuring.Measurement(self._settings)
             with call.context():
-                return self._measurement.ready(lambda: self._runtime_graph(call.args))
+                is_known = self._measurement.ready(lambda: self._runtime_graph(call.args))
+            if is_first and not is_known:
+                self._is_skipped_for_its_state("mode='first_call' and costs='analytic'")
+            return is_known
         except Exception as error:
             self._replace(self._original)
             self._report_failure(Report(self._name, "failed", ""), error)

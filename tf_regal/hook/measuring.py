@@ -10,6 +10,7 @@ from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.costs import analytic, measured, profile
 from tf_regal.devices import Topology
+from tf_regal.devices.spec import process_of
 from tf_regal.graph import builder, models, runnable
 
 _ENOUGH = 0.9  # of the modelled time: with so much measured nothing is profiled again
@@ -68,18 +69,12 @@ class Measurement:
     def _finish(self):
         try:
             samples = self._profiler.stop(_names(self._capture))
-            _keep(self._capture, samples, self._topology, self._settings.cache_dir)
+            measured.keep(_costs(self._capture, samples, self._topology), self._settings.cache_dir)
         except Exception as error:  # for the next call of the function
             self._failure = error
         finally:
             self._is_done = True
             _one_at_a_time.release()
-
-
-def _keep(capture, samples, topology, cache_dir):
-    costs = _costs(capture, samples, topology)
-    measured.keep(costs, cache_dir)
-    return costs
 
 
 def _names(capture):
@@ -90,13 +85,13 @@ def _cores(topology):
     """{process: how many ops its CPU devices run at once}."""
     cores = {}
     for spec in topology.devices:
-        process = spec.name.partition("/device:")[0]
+        process = process_of(spec.name)
         cores[process] = cores.get(process, 0) + (spec.lanes if spec.kind == "CPU" else 0)
     return {process: max(1, count) for process, count in cores.items()}
 
 
 def _costs(capture, samples, topology):
-    cpus = {spec.name.partition("/device:")[0]: spec.model for spec in topology.devices if spec.kind == "CPU"}
+    cpus = {process_of(spec.name): spec.model for spec in topology.devices if spec.kind == "CPU"}
     return measured.from_profile(capture, samples, cpus)
 
 

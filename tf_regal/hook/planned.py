@@ -9,6 +9,7 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import rewrite
 from tf_regal.devices import detection
+from tf_regal.devices.spec import process_of
 from tf_regal.graph import runnable
 from tf_regal.hook import eligibility
 from tf_regal.plans import Report
@@ -88,7 +89,7 @@ class PlannedFunction:
     def _lost_processes(self):
         """Processes of the plan's devices that do not answer."""
         names = self._plan.topology.names
-        processes = sorted({names[q].partition("/device:")[0] for q in set(self._plan.device.tolist()) if not tfp.is_local(names[q])})
+        processes = sorted({process_of(names[q]) for q in set(self._plan.device.tolist()) if not tfp.is_local(names[q])})
         return [process for process in processes if not detection.answers(process)]
 
 

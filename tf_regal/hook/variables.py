@@ -1,7 +1,5 @@
 """Moving variables to other devices: the objects stay the same, and so do the functions that captured them."""
 
-import contextlib
-
 import tensorflow as tf
 
 from tf_regal import _tf_private as tfp
@@ -143,8 +141,7 @@ def _variables(owners):
         elif callable(getattr(owner, "variables", None)):
             yield from _variables(owner.variables())
         elif hasattr(owner, "variables"):
-            with contextlib.suppress(AttributeError):
-                yield from _variables(list(owner.variables))
+            yield from _variables(list(owner.variables))
         else:
             raise errors.InvalidArgumentError(
                 f"owners: {owner!r} has no variables; expected a model, an optimizer, a tf.Module, tf.Variables, or lists of these"

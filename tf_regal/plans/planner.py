@@ -7,6 +7,7 @@ import tqdm
 
 from tf_regal import errors
 from tf_regal import problem as problem_lib
+from tf_regal.devices.spec import process_of
 from tf_regal.plans import allocator
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
 from tf_regal.search import METHODS, Budget, Task, method, order, robust
@@ -80,7 +81,7 @@ def _spread(settings, topology):
     """Of the durations, for the robust choice; 0: none."""
     if settings.robustness is not None or not settings.method.startswith("regal"):
         return settings.robustness or 0.0
-    return _SPREAD_BETWEEN_PROCESSES if len({name.partition("/device:")[0] for name in topology.names}) > 1 else 0.0
+    return _SPREAD_BETWEEN_PROCESSES if len({process_of(name) for name in topology.names}) > 1 else 0.0
 
 
 def default_placement(problem):

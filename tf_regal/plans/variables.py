@@ -54,11 +54,10 @@ def scope(plan):
         value = kwargs["initial_value"]
         if callable(value):
             value = value()
-        with tf.device("CPU:0") if not isinstance(value, tf.Tensor) else contextlib.nullcontext():
-            value = tf.convert_to_tensor(value, dtype=kwargs.get("dtype"))
+        value = tf.convert_to_tensor(value, dtype=kwargs.get("dtype"))
         shape = tf.TensorShape(kwargs.get("shape") if kwargs.get("shape") is not None else value.shape)
         found = matcher.take(kwargs.get("name") or "Variable", shape.as_list() if shape.rank is not None else None, value.dtype.name)
-        with tf.device(found["device"] if found else None) if found else contextlib.nullcontext():
+        with tf.device(found["device"]) if found else contextlib.nullcontext():
             return next_creator(**{**kwargs, "initial_value": value})
 
     with tf.variable_creator_scope(create):

@@ -48,7 +48,7 @@ def choose_edges(task, solution, orderable, mode="needed", footprint=None, synch
     weight = _weights(task.problem, task.objective, solution.device)
     ranked = candidates[np.argsort(-weight[candidates], kind="stable")]
     if task.objective == "runtime":
-        return _fewest_synchronous(task, solution, ranked) if synchronous else _fewest(task, solution, ranked)
+        return _fewest(task, solution, ranked, synchronous)
     return _fastest(task, solution, ranked, footprint or (lambda run: int(run.peak.max())))
 
 
@@ -56,35 +56,22 @@ def _share(ranked, share):
     return ranked[: int(np.ceil(share * len(ranked)))]
 
 
-def _fewest(task, solution, ranked):
-    """The fewest edges that keep the makespan; the best found where none do."""
+def _fewest(task, solution, ranked, synchronous):
+    """The fewest edges that keep the makespan in the orders that TensorFlow may take; the best found where none do."""
     excess, figure = _figure(task, solution, solution.run)
-    best = None
-    for share in _SHARES:
-        edges = _chain(task, solution, _share(ranked, share), task.problem.lanes)
-        run = worst_run(task, solution, edges)
-        found = _figure(task, solution, run)
-        if best is None or found < _figure(task, solution, best[1]):
-            best = (edges, run)
-        if found[0] <= excess and found[1] <= _TOLERANCE * figure:
-            break
-    return best
-
-
-def _fewest_synchronous(task, solution, ranked):
-    """The fewest edges that keep the makespan in the usual order; the best found where none do."""
-    excess, figure = _figure(task, solution, solution.run)
-    sends = np.zeros(task.problem.n_ops, bool)
-    sends[[task.problem.producer[t] for t, *_ in solution.run.transfers]] = True
+    run_of, tolerance, sends = worst_run, _TOLERANCE, np.zeros(task.problem.n_ops, bool)
+    if synchronous:
+        run_of, tolerance = usual_run, _LOOSE_TOLERANCE
+        sends[[task.problem.producer[t] for t, *_ in solution.run.transfers]] = True
     best = None
     for share in _SHARES:
         edges = _chain(task, solution, _share(ranked, share), task.problem.lanes)
         edges = edges[~sends[edges[:, 0]]]
-        run = usual_run(task, solution, edges)
+        run = run_of(task, solution, edges)
         found = _figure(task, solution, run)
         if best is None or found < _figure(task, solution, best[1]):
             best = (edges, run)
-        if found[0] <= excess and found[1] <= _LOOSE_TOLERANCE * figure:
+        if found[0] <= excess and found[1] <= tolerance * figure:
             break
     return best
 
