@@ -83,8 +83,8 @@ from tf_regal.devices import Topology
 servers = [tf.distribute.Server.create_local_server() for _ in range(2)]
 hosts = [server.target.removeprefix("grpc://") for server in servers]
 tf.config.experimental_connect_to_host(hosts, job_name="worker")
-print(json.dumps([Topology.detect().to_json(), Topology.detect(include_remote=False).to_json()]))
-"""
+print(json.dumps([Topology.detect(measure=False).to_json(), Topology.detect(include_remote=False).to_json()]))
+"""  # What is measured differs from link to link: test_measurement.py.
     (everything, local), cores = run(script, cores=1)
     everything, local = Topology.from_json(everything), Topology.from_json(local)
     assert everything.names == (f"{TASK}CPU:0", WORKER.format(0) + "CPU:0", WORKER.format(1) + "CPU:0")
