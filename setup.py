@@ -10,7 +10,10 @@ setup(
     # The shipped policies are a folder of their own in the source tree, and part of the package where it is installed.
     packages=[*find_packages(include=["tf_regal*"]), "tf_regal.saved_policies"],
     package_dir={"tf_regal.saved_policies": "saved_policies"},
-    package_data={"tf_regal": ["ops/_core.pyi", "py.typed"], "tf_regal.saved_policies": ["*/card.json", "*/*.pb", "*/variables/*"]},
+    package_data={
+        "tf_regal": ["ops/_core.pyi", "py.typed", "views/static/*.js", "views/static/*.css", "tensorboard/http_api.md"],
+        "tf_regal.saved_policies": ["*/card.json", "*/*.pb", "*/variables/*"],
+    },
     ext_modules=[
         Pybind11Extension(
             "tf_regal.ops._core",

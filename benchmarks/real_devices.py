@@ -5,7 +5,9 @@
 
 Every variant has its own copy of the model with the same weights. Rounds are interleaved: in each, every variant makes one step, so that what the machine
 does besides meets all alike; ratios are taken within a round. What tf-regal does is its default: costs from a profile of the function, variables moved on
-request, and the plan verified on the first steps, kept or rolled back. Losses of the first 20 training steps are compared bit by bit with one worker's.
+request, and the plan verified on the first steps, kept or rolled back. TensorFlow's strategies run in processes of
+their own (`real_strategies.py`). Losses of the first 20 training steps are compared bit by
+bit with one worker's.
 """
 
 import argparse
@@ -20,6 +22,7 @@ import time
 import numpy as np
 import tensorflow as tf
 from real_models import MODELS, nowhere
+from real_strategies import LABELS, StrategyProcesses
 
 import tf_regal
 from tf_regal.bench.workers import Workers
@@ -91,8 +94,15 @@ def variants(name, training, devices, costs):
 
 def measure(name, training, devices, rounds):
     """A dict of the figures of one model."""
-    with tempfile.TemporaryDirectory() as directory:
+    with contextlib.ExitStack() as stack:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
         found = variants(name, training, devices, f"{directory}/costs.json")
+        if training:
+            found |= {label: stack.enter_context(StrategyProcesses(label, name)) for label in LABELS}
+        return _measure(name, training, found, rounds)
+
+
+def _measure(name, training, found, rounds):
     report = found["tf-regal"].report
     for variant in found.values():
         while len(variant.losses) < LOSSES:
@@ -117,7 +127,7 @@ def measure(name, training, devices, rounds):
 def row(result):
     kind = "training" if result["training"] else "inference"
     cells = [f"{result['model']}, {kind}", f"{result['ratios']['one worker'][0] * 1e3:.0f} ms"]
-    for label in ("tf-regal", "by hand", "m-ETF", "GP+DFS"):
+    for label in ("tf-regal", "by hand", "m-ETF", "GP+DFS", *LABELS):
         if label not in result["ratios"]:
             cells.append("–")
             continue
@@ -136,10 +146,12 @@ HEAD = """# Plans by the clock
 `python benchmarks/real_devices.py`: two TensorFlow worker processes (`tf.distribute.Server`, gRPC), one core each, on this machine ({date}, {cpu}).
 Speed-up over one worker: median of interleaved rounds, the middle half in brackets; results of the first {losses} steps equal to one worker's to the bit
 unless it says otherwise. "By hand": the forward ops of parallel parts under `tf.device`, as a user would. m-ETF and GP+DFS: their plans from the same costs,
-applied whatever they predict. "Prediction": of one worker's step and of the planned one, from the profile of the function.
+applied whatever they predict. "Multi-worker mirrored", "parameter server": TensorFlow's strategies, the former with half of the batch on each worker, the
+latter with whole batches on each, steps counted together; `MirroredStrategy` refuses devices of several processes in TensorFlow 2. "Prediction": of one
+worker's step and of the planned one, from the profile of the function.
 
-| model | one worker | tf-regal | by hand | m-ETF | GP+DFS | tf-regal's plan | prediction |
-|---|---|---|---|---|---|---|---|
+| model | one worker | tf-regal | by hand | m-ETF | GP+DFS | multi-worker mirrored | parameter server | tf-regal's plan | prediction |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 

@@ -2,8 +2,8 @@
 
     python benchmarks/real_memory.py      → docs/real_memory.md
 
-Peaks are the workers' resident memory (VmHWM) above what they have when TensorFlow is ready. With a limit the workers cannot allocate more than that
-beyond their start (RLIMIT_DATA). The variables are made in this process and moved to where the plan wants them. Each case runs in a process of its own.
+Peaks are the workers' resident memory (VmHWM) above what they have when TensorFlow is ready. With a limit the workers' allocators give no more than
+that (`bench.workers`). The variables are made in this process and moved to where the plan wants them. Each case runs in a process of its own.
 """
 
 import argparse
@@ -85,7 +85,7 @@ def cell(result):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--limit", type=float, default=800, help="of each worker, MB (default: %(default)s)")
+    parser.add_argument("--limit", type=float, default=720, help="of each worker, MB (default: %(default)s)")
     parser.add_argument("--case", choices=CASES, help=argparse.SUPPRESS)
     parser.add_argument("-o", "--output", default=DOC, help="(default: %(default)s)")
     args = parser.parse_args()
@@ -107,8 +107,8 @@ def main():
     ratio = max(two["peaks"]) / max(one["peaks"])
     lines = [
         "# A training that does not fit on one worker\n",
-        f"`python benchmarks/real_memory.py`: two towers of {DEPTH} layers of {WIDTH} × {WIDTH} with Adam, workers limited to {args.limit:.0f} MB beyond",
-        "their start. Peaks: resident memory above the start, MB per worker.\n",
+        f"`python benchmarks/real_memory.py`: two towers of {DEPTH} layers of {WIDTH} × {WIDTH} with Adam, workers' allocators limited to",
+        f"{args.limit:.0f} MB. Peaks: resident memory above the start, MB per worker.\n",
         "| case | result | peak |\n|---|---|---|",
         *(f"| {case} | {' | '.join(cell(result))} |" for case, result in results.items()),
         f"\nThe largest peak on two workers is {ratio:.2f} of that on one; losses {'equal to the bit' if one['losses'] == two['losses'] else 'differ'}. "

@@ -31,6 +31,7 @@ PUBLIC = [
     "plan",
     "profile",
     "reports",
+    "write_plan",
 ]
 
 MAX_LINES = 400
@@ -48,7 +49,7 @@ WITHOUT_TENSORFLOW = {
 }  # fmt: skip
 
 # Rooms that never import TensorFlow, not even inside functions, nor a module that does so when it is imported.
-NEVER = {"ops", "problem", "search", "plans", "errors", "comparison"}
+NEVER = {"ops", "problem", "search", "plans", "views", "errors", "comparison"}
 
 MODULES = import_graph.read(ROOT, ["tf_regal"])
 

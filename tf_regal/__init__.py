@@ -23,6 +23,7 @@ _HOME = {
     "plan": "tf_regal.api",
     "profile": "tf_regal.hook",
     "reports": "tf_regal.hook",
+    "write_plan": "tf_regal.tensorboard.writer",
 }
 
 __all__ = sorted(_HOME)

@@ -10,6 +10,7 @@ from tf_regal.plans import Plan, planner
 from tf_regal.policy import inference
 from tf_regal.rewrite import graphdef, saved_model
 from tf_regal.settings import Settings
+from tf_regal.tensorboard import writer
 
 
 def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE, show_progress=False, **settings):
@@ -32,6 +33,8 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
     """
     chosen = Settings.make(settings)
     topology = Topology.parse(chosen.topology)
+    if chosen.logdir is not None:
+        writer.check(chosen.logdir)
     read = models.read(
         model, inputs=inputs, outputs=outputs, signature=signature, batch_size=chosen.batch_size, default_device=topology.names[0],
         move_variables=chosen.move_variables,
@@ -41,8 +44,12 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
             f"move_variables=True is for a tf.function or ConcreteFunction, whose variables are here; model={model!r} is a {read.kind}"
         )
     if read.capture is None:
-        return planner.make_plan(read.graph, topology, chosen, show_progress, inference.proposer(chosen))
-    return planning.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
+        made = planner.make_plan(read.graph, topology, chosen, show_progress, inference.proposer(chosen))
+    else:
+        made = planning.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
+    if chosen.logdir is not None:
+        writer.write_plan(made, chosen.logdir)
+    return made
 
 
 def apply(plan, model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE, output=None, batch_size=None):

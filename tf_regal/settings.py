@@ -27,8 +27,7 @@ class Settings:
         own (`tf-regal train`), or None (uniform).
     evaluations, seconds: budget of the search. seed: of everything random.
     robustness: how far durations may be off (0.2: by a factor of about 1.2, links by twice as much); of what the search has found the plan is taken that is
-        best on average over such problems, for some hundred more evaluations. 0: the best for the costs as they are. None: 0.3 where devices are in
-        several processes, whose links are never as they were measured, else 0.
+        best on average over such problems, for some hundred more evaluations. 0: the best for the costs as they are.
     costs: "analytic" (TensorFlow's cost model); "measured": profiles the first calls of a function, plans after them, and keeps what ops took for other
         functions and runs (`tf_regal.profile` does it apart); or the path of a cost file. What never ran is modelled.
     batch_size: value of unknown batch dimensions.
@@ -40,6 +39,7 @@ class Settings:
     verify: the first calls alternate between the traced and the planned function, and the plan is kept only if it is better by the clock (by the allocator for
         "peak_memory"), with 95 % confidence, after 14 to 74 calls; None: where a plan uses several real devices.
     on_error: "warn" (run the function as it is) or "raise". cache_dir: directory of saved plans; None: the user's cache; False: none.
+    logdir: directory for TensorBoard: plans, what became of each function, and one recorded call of planned functions on CPUs; None: nothing is written.
     """
 
     topology: object = "local"
@@ -50,7 +50,7 @@ class Settings:
     evaluations: int = 5000
     seconds: float | None = None
     seed: int = 0
-    robustness: float | None = None
+    robustness: float = 0.0
     costs: str = "analytic"
     batch_size: int | None = None
     min_ops: int = 50
@@ -61,6 +61,7 @@ class Settings:
     verify: bool | None = None
     on_error: str = "warn"
     cache_dir: object = None
+    logdir: object = None
 
     def __post_init__(self):
         from tf_regal.search import OBJECTIVES, Budget, method, order
@@ -94,9 +95,8 @@ class Settings:
                 object.__setattr__(self, name, value.item())
         Budget(self.evaluations, self.seconds)
         _number("max_slowdown", self.max_slowdown, 1.0, (int, float), "1.0 or more, such as 1.1 for at most 10 % slower")
-        if self.robustness is not None:
-            _number("robustness", self.robustness, 0, (int, float), "0 (off) to 2, such as 0.2, or None")
-        if self.robustness is not None and self.robustness > 2:
+        _number("robustness", self.robustness, 0, (int, float), "0 (off) to 2, such as 0.2")
+        if self.robustness > 2:
             raise errors.InvalidArgumentError(f"robustness={self.robustness!r} is not valid; expected 0 (off) to 2, such as 0.2.")
         _number("seed", self.seed, 0, int, "a whole number, 0 or more")
         _number("min_ops", self.min_ops, 0, int, "a whole number, 0 or more")
@@ -107,6 +107,8 @@ class Settings:
             raise errors.InvalidArgumentError(
                 f"cache_dir={self.cache_dir!r} is not valid; expected a directory, None for the user's cache, or False for none"
             )
+        if not (self.logdir is None or (isinstance(self.logdir, (str, os.PathLike)) and os.fspath(self.logdir))):
+            raise errors.InvalidArgumentError(f"logdir={self.logdir!r} is not valid; expected a directory, or None")
         _one_of("move_variables", self.move_variables, (True, False))
         _one_of("verify", self.verify, (None, True, False))
         if self.move_variables and self.mode == "background":

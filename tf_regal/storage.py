@@ -35,11 +35,16 @@ def write_atomically(path, content):
         raise
 
 
-def write_checked_json(path, data):
-    """Writes {"sha256": …, "data": data}."""
+def checked_json(data):
+    """The text {"sha256": …, "data": data}."""
     text = json.dumps(data, separators=(",", ":"))
     digest = hashlib.sha256(text.encode()).hexdigest()
-    write_atomically(path, f'{{"sha256":"{digest}","data":{text}}}\n')
+    return f'{{"sha256":"{digest}","data":{text}}}\n'
+
+
+def write_checked_json(path, data):
+    """Writes `checked_json`, atomically."""
+    write_atomically(path, checked_json(data))
 
 
 def read_checked_json(path):

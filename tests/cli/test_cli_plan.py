@@ -85,6 +85,8 @@ def test_settings_and_graph_options_reach_the_planner(run, files, out, passed, t
         "a, b:0",
         "--outputs",
         "c",
+        "--logdir",
+        "runs",
         "--cache-dir",
         tmp_path,
         "--topology",
@@ -98,7 +100,7 @@ def test_settings_and_graph_options_reach_the_planner(run, files, out, passed, t
     assert passed == {
         "model": files.saved_model, "objective": "peak_memory", "method": "brkga", "policy": None, "evaluations": 7,
         "seconds": 2.5, "seed": 9, "max_slowdown": 1.25, "order": "full", "batch_size": 3, "signature": "first", "costs": "analytic", "robustness": 0.25,
-        "inputs": ["a", "b:0"], "outputs": ["c"], "cache_dir": str(tmp_path), "show_progress": False,
+        "inputs": ["a", "b:0"], "outputs": ["c"], "cache_dir": str(tmp_path), "show_progress": False, "logdir": "runs",
     }  # fmt: skip
 
 

@@ -28,6 +28,9 @@ def test_every_field_comes_back(tmp_path, settings):
     plan.save(tmp_path / "p.json")
     again = tf_regal.load_plan(tmp_path / "p.json")
     for field in dataclasses.fields(plan):
+        if field.name == "details":
+            assert json.dumps(again.details.to_json()) == json.dumps(plan.details.to_json())
+            continue
         a, b = getattr(plan, field.name), getattr(again, field.name)
         if isinstance(a, np.ndarray):
             assert a.dtype == b.dtype, field.name

@@ -15,15 +15,11 @@ THREADS = 8
 # A worker ends with the process that started it: it waits for the end of its standard input.
 _WORKER = """
 import json, os, sys
-core, limit, job, task, cluster = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], int(sys.argv[4]), json.loads(sys.argv[5])
+core, job, task, cluster = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
 if hasattr(os, "sched_setaffinity"):
     os.sched_setaffinity(0, {core})
 import tensorflow as tf
-if limit:
-    import resource
-    used = int(open("/proc/self/statm").read().split()[5]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_DATA, (used + limit, used + limit))
-config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=int(sys.argv[6]))
+config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=int(sys.argv[5]))
 server = tf.distribute.Server(cluster, job_name=job, task_index=task, protocol="grpc", config=config)
 print("ready", flush=True)
 sys.stdin.read()
@@ -41,7 +37,7 @@ class Workers:
     """
 
     def __init__(self, count=2, memory_limit=None, job="worker"):
-        """memory_limit: bytes of memory that each may take beyond what TensorFlow itself needs to start; None: no limit."""
+        """memory_limit: bytes that the allocator of each hands out at most, as a device's memory would; None: no limit."""
         self._count, self._limit, self._job = count, memory_limit, job
         self._processes = []
         self.devices = [f"/job:{job}/replica:0/task:{task}/device:CPU:0" for task in range(count)]
@@ -60,9 +56,13 @@ class Workers:
             one.close()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+        if self._limit is not None:
+            # Of TensorFlow's own allocators, without and with oneDNN: what does not fit is a ResourceExhaustedError, as on a GPU.
+            megabytes = str(max(1, self._limit >> 20))
+            environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": megabytes, "TF_MKL_ALLOC_MAX_BYTES": str(self._limit)}
         try:
             for task in range(self._count):
-                arguments = [cores[task % len(cores)], self._limit or 0, self._job, task, json.dumps(cluster), THREADS]
+                arguments = [cores[task % len(cores)], self._job, task, json.dumps(cluster), THREADS]
                 command = [sys.executable, "-c", _WORKER, *map(str, arguments)]
                 self._processes.append(
                     subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)

@@ -165,8 +165,7 @@ def add_settings(parser):
         metavar="X",
         type=float,
         default=default("robustness"),
-        help="how far durations may be off, such as 0.2; the plan that holds best on average is taken "
-        "(default: 0.3 where devices are in several processes, else 0, off)",
+        help="how far durations may be off, such as 0.2; the plan that holds best on average is taken (default: 0, off)",
     )
     group.add_argument(
         "--seed", metavar="K", type=int, default=default("seed"), help="of everything random (default: %(default)s)"

@@ -21,6 +21,7 @@ def add_parser(subparsers):
     )
     options.add_model(parser)
     parser.add_argument("-o", "--output", metavar="PLAN.json", required=True, help="the plan file to write")
+    parser.add_argument("--logdir", metavar="D", help="also write the plan for TensorBoard: tensorboard --logdir D")
     options.add_output(parser)
     options.add_progress(parser)
     options.add_cache(parser)
@@ -37,11 +38,13 @@ def run(args):
     startup.load_tensorflow()
     from tf_regal import api
 
-    plan = api.plan(args.model, show_progress=options.show_progress(args), **options.graph_of(args), **settings)
+    plan = api.plan(args.model, show_progress=options.show_progress(args), logdir=args.logdir, **options.graph_of(args), **settings)
     plan.save(args.output)
     figures = summary.figures(plan, args.output)
     if args.json:
         output.print_json(figures)
     else:
         output.print_text(summary.short_text(figures))
+        if args.logdir is not None:
+            output.print_text(f"\nThe schedule is the newest in TensorBoard's tab REGAL: tensorboard --logdir {args.logdir}")
     return 0

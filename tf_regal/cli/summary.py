@@ -3,8 +3,10 @@
 import dataclasses
 
 from tf_regal.cli.output import byte_text, percent_text, table, time_text
+from tf_regal.views import waits
 
 _LONGEST = 5
+_BUFFERS = ("output", "copy", "scratch")
 _LOCAL = "/job:localhost/replica:0/task:0/device:"
 
 
@@ -34,6 +36,8 @@ def figures(plan, path):
         "topology": plan.topology.name,
         "devices": [_device(plan, q) for q in range(plan.topology.n_devices)],
         "transfers": _transfers(plan),
+        "longest_waits": _longest_waits(plan),
+        "peak_owners": _peak_owners(plan),
         "search": dataclasses.asdict(plan.search),
         "order": plan.order_mode,
         "control_edges": len(plan.edges),
@@ -55,6 +59,8 @@ def full_text(found):
         _comparison(found),
         _devices(found),
         *_transfer_table(found),
+        *_waits(found),
+        *_owners(found),
         _provenance(found),
         *_notes(found),
         _longest(found),
@@ -103,6 +109,37 @@ def _transfers(plan):
         link["bytes"] += size
         link["seconds"] += (end - start) / 1e9
     return [{"source": names[a], "destination": names[b], **link} for (a, b), link in sorted(links.items())]
+
+
+def _longest_waits(plan):
+    """The longest times that a lane of a device stands idle before an op, and why; [] for plans of older versions."""
+    if plan.details is None:
+        return []
+    names = plan.topology.names
+    found = waits.explain(plan.details, plan.details.planned, plan.topology.arrays()["latency"], plan.edges)
+    order = sorted((op for op in range(len(plan.ops)) if found.idle_ns[op] > 0), key=lambda op: -found.idle_ns[op])[:_LONGEST]
+    return [
+        {
+            "device": names[plan.device[op]], "op": plan.ops[op], "seconds": int(found.idle_ns[op]) / 1e9, "until_s": int(plan.start_ns[op]) / 1e9,
+            "for": waits.REASONS[found.reason[op]], "from": plan.ops[found.cause[op]] if found.cause[op] >= 0 else None,
+        }
+        for op in order
+    ]  # fmt: skip
+
+
+def _peak_owners(plan):
+    """The largest buffers alive at the largest peak of a device; None for plans of older versions."""
+    if plan.details is None:
+        return None
+    peaks = plan.predicted.peak_bytes
+    name = max(peaks, key=lambda device: peaks[device])
+    q = plan.topology.names.index(name)
+    persistent = int(plan.persistent_bytes[plan.device == q].sum())
+    held = [
+        {"op": plan.ops[op], "bytes": size, "kept_by": plan.ops[keeper] if keeper >= 0 else None, "is": _BUFFERS[kind]}
+        for op, size, _, _, keeper, kind in plan.details.planned.held[q][:_LONGEST]
+    ]
+    return {"device": name, "peak_bytes": peaks[name], "persistent_bytes": persistent, "buffers": held}
 
 
 def _verdict(found):
@@ -176,6 +213,37 @@ def _transfer_table(found):
         way = f"{called[link['source']]} -> {called[link['destination']]}"
         rows.append((way, str(link["count"]), byte_text(link["bytes"]), time_text(link["seconds"])))
     return [table(rows)]
+
+
+_FOR = {"start": "the start", "input": "its input from", "transfer": "the transfer from", "control": "control edge from", "lane": "a lane, after"}
+
+
+def _waits(found):
+    if not found["longest_waits"]:
+        return []
+    called = short_names([device["name"] for device in found["devices"]])
+    rows = [("longest idle times", "idle", "until", "before", "waits for")]
+    for wait in found["longest_waits"]:
+        cause = f"{_FOR[wait['for']]} {wait['from'] or ''}".strip()
+        rows.append((called[wait["device"]], time_text(wait["seconds"]), time_text(wait["until_s"]), wait["op"], cause))
+    return [table(rows)]
+
+
+def _owners(found):
+    owners = found["peak_owners"]
+    if owners is None or not owners["buffers"]:
+        return []
+    called = short_names([device["name"] for device in found["devices"]])
+    rows = [(f"peak of {called[owners['device']]}", "bytes", "of the peak", "kept by")]
+    rows.append(("variables, constants, arguments", byte_text(owners["persistent_bytes"]), _share(owners["persistent_bytes"], owners["peak_bytes"]), "-"))
+    for buffer in owners["buffers"]:
+        label = buffer["op"] + {"output": "", "copy": " (a copy)", "scratch": " (scratch)"}[buffer["is"]]
+        rows.append((label, byte_text(buffer["bytes"]), _share(buffer["bytes"], owners["peak_bytes"]), buffer["kept_by"] or "it is a result"))
+    return [table(rows)]
+
+
+def _share(part, whole):
+    return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
 def _provenance(found):

@@ -15,6 +15,8 @@ from tf_regal.devices import detection
 
 _EVERY_OP = 3  # of the profiler's host levels: short ops too
 _NS_PER_PS = 1e-3
+_BEGAN = "profile_start_time"  # ns since 1970
+_WORKERS_BEGIN_S = 0.2
 _ALLOCATION, _TEMPORARY, _OUTPUT = "MemoryAllocation", "temp", "output"
 
 
@@ -71,6 +73,18 @@ class Profiler:
 
     def stop(self, names):
         """Ends, and returns {process: {op name: OpSamples}} of the ops `names`."""
+        return {process: op_samples(space, self._cores[process], frozenset(names)) for process, space in self._end()}
+
+    def stop_events(self, names):
+        """Ends, and returns {process: [(op name, start, end)]} of the ops `names`, ns of each process's clock (`time.time_ns`)."""
+        return {process: op_events(space, frozenset(names)) for process, space in self._end()}
+
+    def wait_until_recording(self):
+        """Workers begin a little later than this process."""
+        if self._thread is not None:
+            time.sleep(_WORKERS_BEGIN_S)
+
+    def _end(self):
         if self._with_local:
             tf.profiler.experimental.stop()
         if self._thread is not None:
@@ -78,40 +92,58 @@ class Profiler:
         try:
             if self._failure is not None:
                 raise errors.TfRegalError(f"the workers could not be profiled: {self._failure}") from self._failure
-            return self._read(frozenset(names))
+            return list(self._read())
         finally:
             self._directory.cleanup()
 
-    def _read(self, names):
+    def _read(self):
+        """(process, XSpace) of each process."""
         of_address = {address.replace(":", "_"): process for process, address in self._workers.items()}
-        found = {}
         for path in pathlib.Path(self._directory.name).rglob("*.xplane.pb"):
             process = of_address.get(path.name.removesuffix(".xplane.pb"), detection.local_process())
-            found[process] = op_samples(tfp.xplane_pb2.XSpace.FromString(path.read_bytes()), self._cores[process], names)
-        return found
+            yield process, tfp.xplane_pb2.XSpace.FromString(path.read_bytes())
 
 
 def op_samples(space, cores, names):
     """{op name: OpSamples} of an XSpace, of the ops `names`. Ops that shared the cores with others are charged for their share of the time."""
     found = collections.defaultdict(OpSamples)
     ops, starts, ends = [], [], []
+    for name, event, stat_names, start in _events(space):
+        if name == _ALLOCATION:
+            _add_allocation(found, event, stat_names)
+            continue
+        op = name.rpartition(":")[0]  # of "name:Type"
+        if op in names:
+            ops.append(op)
+            starts.append(start)
+            ends.append(start + event.duration_ps * _NS_PER_PS)
+    for op, duration in zip(ops, own_time(starts, ends, cores), strict=True):
+        found[op].durations.append(duration)
+    return dict(found)
+
+
+def op_events(space, names):
+    """[(op name, start, end)] of the ops `names`, ns since 1970."""
+    began = 0  # event times count from the beginning of the recording
+    for plane in space.planes:
+        stat_names = {key: entry.name for key, entry in plane.stat_metadata.items()}
+        began = next((stat.uint64_value for stat in plane.stats if stat_names[stat.metadata_id] == _BEGAN), began)
+    found = []
+    for name, event, _, start in _events(space):
+        op = name.rpartition(":")[0]
+        if op in names:
+            found.append((op, began + int(start), began + int(start + event.duration_ps * _NS_PER_PS)))
+    return found
+
+
+def _events(space):
+    """(name, event, names of its statistics, start in ns) of each event."""
     for plane in space.planes:
         event_names = {key: entry.name for key, entry in plane.event_metadata.items()}
         stat_names = {key: entry.name for key, entry in plane.stat_metadata.items()}
         for line in plane.lines:
             for event in line.events:
-                name = event_names[event.metadata_id]
-                if name == _ALLOCATION:
-                    _add_allocation(found, event, stat_names)
-                    continue
-                op = name.rpartition(":")[0]  # of "name:Type"
-                if op in names:
-                    ops.append(op)
-                    starts.append(line.timestamp_ns + event.offset_ps * _NS_PER_PS)
-                    ends.append(starts[-1] + event.duration_ps * _NS_PER_PS)
-    for op, duration in zip(ops, own_time(starts, ends, cores), strict=True):
-        found[op].durations.append(duration)
-    return dict(found)
+                yield event_names[event.metadata_id], event, stat_names, line.timestamp_ns + event.offset_ps * _NS_PER_PS
 
 
 def own_time(starts, ends, cores):

@@ -81,7 +81,7 @@ class _Builder:
             group=self.group, persistent=self.persistent, orderable=self.orderable, producer=self.producer, size=self.size,
             view=self.view, lifetime=self.lifetime, reuse_ptr=self.reuse[0], reuse_idx=self.reuse[1], input_ptr=self.inputs[0],
             input_idx=self.inputs[1], control_ptr=self.control[0], control_idx=self.control[1], fingerprint=self._fingerprint(),
-            bindings=self.shapes.bindings, notes=self._notes(),
+            bindings=self.shapes.bindings, notes=self._notes(), outputs=self._outputs(),
         )
         _check_acyclic(graph)
         return graph
@@ -282,6 +282,12 @@ class _Builder:
             gpu = op >= self.n_regions and all(_has_gpu_kernel(self.nodes[m]) for m in members)
             found.append(["CPU", "GPU", "TPU"] if gpu else ["CPU"])
         return found
+
+    def _outputs(self):
+        texts = [[] for _ in self.members]
+        for node, port in self.tensor_of:
+            texts[self.op_of_node[node]].append(shapes_lib.text(*self.shapes.outputs[self.nodes[node].name][port]))
+        return ["; ".join(found) for found in texts]
 
     def _fingerprint(self):
         """Hash of the content in node order. Names do not enter: they change from process to process."""

@@ -36,6 +36,7 @@ class OpGraph:
     durations: {device model: int64 [n]}, ns; scratch: {device model: int64 [n]}, bytes. What a cost model gave, or the file.
     fingerprint: hex digest of the content (op types, attributes, edges, bound shapes), not of the names.
     bindings: list of str; how each unknown dimension was bound. notes: list of str; what else the reader had to assume.
+    outputs: list of str, what each op gives, "float32[32, 10]", several apart by "; "; empty where nobody knows. For people only.
     """
 
     names: list
@@ -61,6 +62,7 @@ class OpGraph:
     scratch: dict = dataclasses.field(default_factory=dict)
     bindings: list = dataclasses.field(default_factory=list)
     notes: list = dataclasses.field(default_factory=list)
+    outputs: list = dataclasses.field(default_factory=list)
 
     def __post_init__(self):
         for name, dtype in _ARRAYS.items():
@@ -90,6 +92,8 @@ class OpGraph:
         data = {"schema": SCHEMA, "kind": "tf_regal.OpGraph", "fingerprint": self.fingerprint}
         data.update({name: getattr(self, name) for name in _LISTS})
         data.update({name: getattr(self, name).tolist() for name in _ARRAYS})
+        if self.outputs:
+            data["outputs"] = self.outputs
         data["durations"] = {model: np.asarray(v).tolist() for model, v in self.durations.items()}
         data["scratch"] = {model: np.asarray(v).tolist() for model, v in self.scratch.items()}
         return data
@@ -104,6 +108,7 @@ class OpGraph:
         try:
             return cls(
                 fingerprint=str(data["fingerprint"]),
+                outputs=list(data.get("outputs", ())),
                 durations={k: _column(f"durations[{k!r}]", v, np.int64) for k, v in data["durations"].items()},
                 scratch={k: _column(f"scratch[{k!r}]", v, np.int64) for k, v in data["scratch"].items()},
                 **{name: list(data[name]) for name in _LISTS},
@@ -167,7 +172,9 @@ def _column(name, values, dtype):
 def _check(graph):
     """GraphError where names, ranges or lengths are wrong. Cycles are left to the core, and so are sums that do not fit int64."""
     n, m = graph.n_ops, graph.n_tensors
-    for name in ("names", "types", "devices"):
+    if len(graph.outputs) not in (0, n):
+        raise errors.GraphError(f"graph: outputs has {len(graph.outputs)} entries for {n} ops")
+    for name in ("names", "types", "devices", "outputs"):
         wrong = [x for x in getattr(graph, name) if not isinstance(x, str)]
         if wrong:
             raise errors.GraphError(f"graph: {name} holds {wrong[0]!r}; expected str")

@@ -176,12 +176,32 @@ def optimize(graph_def, input_names, output_names, control_names=(), arg_shapes=
 
 
 def _run_grappler(graph_def, fetches, input_names):
+    """What Grappler makes of a graph, without what cannot be imported again."""
+    optimized = _optimized(graph_def, fetches, input_names)
+    if any(node.op == "_FusedBatchNormEx" for node in optimized.node) and not _can_be_imported(optimized):
+        # On some processors the remapper fuses a normalisation whose number of channels the fused op's own shape function refuses.
+        return _optimized(graph_def, fetches, input_names, remapping=False)
+    return optimized
+
+
+def _can_be_imported(graph_def):
+    try:
+        with tf.Graph().as_default():
+            tf.import_graph_def(graph_def, name="")
+    except ValueError:
+        return False
+    return True
+
+
+def _optimized(graph_def, fetches, input_names, remapping=True):
     """Grappler until nothing changes any more (its own limit is two iterations), so that running it again leaves a plan intact."""
     config = tfp.config_pb2.ConfigProto()
     config.CopyFrom(tfp.context.context().config)
     rewriter = config.graph_options.rewrite_options
     rewriter.min_graph_nodes = -1  # small graphs too: the runtime does not skip them either
     rewriter.fail_on_optimizer_errors = False
+    if not remapping:
+        rewriter.remapping = tfp.rewriter_config_pb2.RewriterConfig.OFF
     for _ in range(_MAX_GRAPPLER_RUNS):
         # A fetch is never pruned or renamed: the results' producers and the side effects.
         meta = tfp.meta_graph_pb2.MetaGraphDef(graph_def=graph_def)

@@ -86,6 +86,12 @@ def tensor_bytes(dtype, shape):
     return elements * (_STRING_BYTES if dtype == tf.string else dtype.size)
 
 
+def text(dtype, shape):
+    """A tensor in words, "float32[32, 10]"."""
+    name = tf.dtypes.as_dtype(dtype).base_dtype.name
+    return name if shape is None else f"{name}[{', '.join(str(dimension) for dimension in shape)}]"
+
+
 def _bind(shape, what, batch_size, bindings):
     if shape is None:
         bindings.append(f"{what} has an unknown rank: taken as a scalar")

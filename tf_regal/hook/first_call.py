@@ -17,7 +17,7 @@ from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.devices import detection
 from tf_regal.graph import runnable
-from tf_regal.hook import background, eligibility, measuring, planning, trial, variables
+from tf_regal.hook import background, eligibility, logbook, measuring, planning, trial, variables
 from tf_regal.hook.planned import ATTEMPTS, PlannedFunction
 from tf_regal.plans import Report
 
@@ -112,7 +112,9 @@ class FirstCall:
         if state:
             # A kernel made anew would begin its stream again.
             reason = f"its {state} has a state of its own, which would begin again where a planned function took over later; plan it with {instead}"
-            self._reports.append(Report(self._name, "skipped", reason))
+            report = Report(self._name, "skipped", reason)
+            self._reports.append(report)
+            logbook.write(report, self._settings)
             self._replace(self._original)
         return bool(state)
 
@@ -157,19 +159,22 @@ class FirstCall:
             return None
         self._reports.append(report)
         logging.info("tf_regal: %s", report)
+        logbook.write(report, self._settings)
         return planned
 
     def _report_failure(self, report, error):
         """One warning, or the error itself with on_error="raise"."""
         report.status, report.reason = "failed", f"{type(error).__name__}: {error}"
         self._reports.append(report)
+        logbook.write(report, self._settings)
         if self._settings.on_error == "raise":
             raise error
         logging.warning("tf_regal: %s is not planned and runs as it is: %s", report.function, report.reason)
 
     def _put_on(self, capture, plan, call, report):
         """The planned function, its variables moved, and read back; variables are where they were if that fails."""
-        planned = PlannedFunction(self._original, capture, plan, again=self._again, on_loss=self._lose)
+        recording = logbook.Recording(plan, report, self._settings)
+        planned = PlannedFunction(self._original, capture, plan, again=self._again, on_loss=self._lose, recording=recording)
         moves = [(variable, device) for variable, device in variables.moves(capture, plan) if variable.device != device]
         before = [(variable, variable.device) for variable, _ in moves]
         replaced = variables.move(moves)
@@ -184,7 +189,12 @@ class FirstCall:
         if state := eligibility.state_in_kernels(self._original.graph):
             report.reason += f"; not verified: its {state} has a state of its own, which two functions would not share"
             return planned
-        return trial.Trial(self._original, planned, plan, report, self._finish_trial, moves, before, self._settings.max_slowdown, self._again)
+
+        def finish(chosen):
+            self._finish_trial(chosen)
+            logbook.write(report, self._settings)
+
+        return trial.Trial(self._original, planned, plan, report, finish, moves, before, self._settings.max_slowdown, self._again)
 
     def _lose(self):
         """A device of the plan is gone: the traced function is in place again."""

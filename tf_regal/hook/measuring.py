@@ -18,7 +18,7 @@ _CALLS = 5  # recorded at least, where time allows
 _CALLS_ALONE = 4  # before and after, each, to tell what recording costs
 _MIN_SECONDS, _MAX_SECONDS = 1.0, 20.0
 
-_one_at_a_time = threading.Lock()  # TensorFlow profiles the process as a whole
+one_at_a_time = threading.Lock()  # TensorFlow profiles the process as a whole
 
 
 class Measurement:
@@ -43,12 +43,12 @@ class Measurement:
                 return True
             self._began = time.monotonic()
         elif self._profiler is None:
-            if not _one_at_a_time.acquire(blocking=False):
+            if not one_at_a_time.acquire(blocking=False):
                 return False  # another function is being profiled: it is this one's turn on a later call
             try:
                 self._start((time.monotonic() - self._began) / self._calls)
             except BaseException:
-                _one_at_a_time.release()
+                one_at_a_time.release()
                 raise
         elif self._is_done:
             if self._failure is not None:
@@ -58,7 +58,7 @@ class Measurement:
         return False
 
     def _start(self, seconds_per_call):
-        self._profiler = profile.Profiler(_cores(self._topology))
+        self._profiler = profile.Profiler(cores(self._topology))
         seconds = min(max(_MIN_SECONDS, _CALLS * seconds_per_call), _MAX_SECONDS)
         self._profiler.start(seconds)
         # By the clock and not by the next call, which may never come: others wait for their turn.
@@ -74,20 +74,20 @@ class Measurement:
             self._failure = error
         finally:
             self._is_done = True
-            _one_at_a_time.release()
+            one_at_a_time.release()
 
 
 def _names(capture):
     return [name for members in capture.graph.members for name in members]
 
 
-def _cores(topology):
+def cores(topology):
     """{process: how many ops its CPU devices run at once}."""
-    cores = {}
+    found = {}
     for spec in topology.devices:
         process = process_of(spec.name)
-        cores[process] = cores.get(process, 0) + (spec.lanes if spec.kind == "CPU" else 0)
-    return {process: max(1, count) for process, count in cores.items()}
+        found[process] = found.get(process, 0) + (spec.lanes if spec.kind == "CPU" else 0)
+    return {process: max(1, count) for process, count in found.items()}
 
 
 def _costs(capture, samples, topology):
@@ -135,8 +135,8 @@ def profile_function(function, *args, topology="local", seconds=2.0, costs=None,
         return time.perf_counter() - began
 
     alone = [timed() for _ in range(_CALLS_ALONE)]
-    with _one_at_a_time:
-        profiler, recorded = profile.Profiler(_cores(parsed)), []
+    with one_at_a_time:
+        profiler, recorded = profile.Profiler(cores(parsed)), []
         profiler.start(seconds)
         try:
             while not recorded or profiler.is_recording:

@@ -21,12 +21,14 @@ ATTEMPTS = 4  # TensorFlow merges what it collects; where another thread's funct
 class PlannedFunction:
     """Stands for an AtomicFunction: runs the planned definition, without another Grappler run."""
 
-    def __init__(self, original, capture, plan, again=None, on_loss=None):
-        """again: called with this function's owner where it must be planned anew, the original in place. on_loss: called where a device is gone."""
+    def __init__(self, original, capture, plan, again=None, on_loss=None, recording=None):
+        """again: called with this function's owner where it must be planned anew, the original in place. on_loss: called where a device is gone.
+        recording: a `logbook.Recording` of one of its calls, or None."""
         self._original = original
         self._options = tfp.planned_call_options()
         self._capture, self._plan = capture, plan
         self._again, self._on_loss = again, on_loss
+        self._recording = recording
         definition = rewrite.planned_function_def(rewrite.planned_graph_def(capture, plan), original.definition)
         self._planned = tfp.atomic_function.from_function_def(definition, original.function_type)
         # Errors are explained with the user's own lines: node names are those of the traced graph.
@@ -70,6 +72,15 @@ class PlannedFunction:
         return self._call(lambda function: function.call_flat(*args))
 
     def _call(self, call):
+        recording = self._recording
+        if recording is None:
+            return self._run(call)
+        if recording.is_done:
+            self._recording = None
+            return self._run(call)
+        return recording.call(lambda: self._run(call))
+
+    def _run(self, call):
         try:
             with tfp.from_here(), tfp.call_options(self._options), _errors_of_one_device():
                 return call(self._planned)

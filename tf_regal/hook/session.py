@@ -8,9 +8,10 @@ from absl import logging
 from tf_regal import _tf_private as tfp
 from tf_regal import errors
 from tf_regal.devices import Topology
-from tf_regal.hook import eligibility, gradients
+from tf_regal.hook import eligibility, gradients, logbook
 from tf_regal.plans import Report
 from tf_regal.settings import Settings
+from tf_regal.tensorboard import writer
 
 _MARK = "_tf_regal_settings"
 _MAX_REPORTS = 10_000
@@ -51,6 +52,8 @@ def enable(**settings):
         try:
             _install()
             Topology.parse(chosen.topology)  # errors in the topology show here, not at the first call
+            if chosen.logdir is not None:
+                writer.check(chosen.logdir)
         except errors.UnsupportedVersionError as error:
             if chosen.on_error == "raise":
                 raise
@@ -106,6 +109,8 @@ def optimize(fn, **settings):
     """
     chosen = Settings.make(settings)
     Topology.parse(chosen.topology)
+    if chosen.logdir is not None:
+        writer.check(chosen.logdir)
     with _lock:
         _install()
     if isinstance(fn, tfp.concrete_function.ConcreteFunction):
@@ -173,7 +178,9 @@ def _consider(concrete, settings):
     if reason is None:
         gradients.attach(concrete, settings, _Reports())
     else:
-        _Reports().append(Report(concrete.graph.name, "skipped", reason))
+        report = Report(concrete.graph.name, "skipped", reason)
+        _Reports().append(report)
+        logbook.write(report, settings)
 
 
 def report_list():

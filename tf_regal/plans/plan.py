@@ -8,6 +8,7 @@ import numpy as np
 
 from tf_regal import errors, storage
 from tf_regal.devices import Topology
+from tf_regal.plans import details as details_lib
 from tf_regal.plans import variables as variables_lib
 from tf_regal.search import OBJECTIVES
 
@@ -60,6 +61,7 @@ class Plan:
     memory: per device list of (ns, bytes). persistent_bytes: int64 [ops], bytes that live on the op's device all the time (variables, constants, arguments).
     predicted, default: `Figures` of the plan and of the default plan. bounds: `Bounds`.
     variables: where variables (and optimizer slots) are to live, in the order of their creation (`tf_regal.plans.variables.entry`); None: where they are.
+    details: what the plan is looked at with (`tf_regal.plans.details`); None in plans of older versions.
     fingerprint: of the graph's content. pays: whether it beats the default plan by the margin. notes: what was assumed.
     """
 
@@ -84,6 +86,7 @@ class Plan:
     feasible: bool
     notes: list
     variables: list | None = None
+    details: details_lib.Details | None = None
 
     @functools.cached_property
     def placement(self):
@@ -126,7 +129,7 @@ class Plan:
             value = getattr(self, field.name)
             if isinstance(value, np.ndarray):
                 value = value.tolist()
-            elif isinstance(value, Topology):
+            elif isinstance(value, (Topology, details_lib.Details)):
                 value = value.to_json()
             elif dataclasses.is_dataclass(value):
                 value = dataclasses.asdict(value)
@@ -165,6 +168,8 @@ class Plan:
                 variables=None if data.get("variables") is None else [variables_lib.entry(**item) for item in data["variables"]],
             )
             _check(plan)
+            if data.get("details") is not None:
+                plan.details = details_lib.Details.from_json(data["details"], len(plan.ops), plan.topology.n_devices)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             text = str(error) if type(error) is ValueError else repr(error)
             raise errors.PlanFileError(f"the plan is damaged: {text}. Plan again.") from error

@@ -7,16 +7,14 @@ import tqdm
 
 from tf_regal import errors
 from tf_regal import problem as problem_lib
-from tf_regal.devices.spec import process_of
-from tf_regal.plans import allocator
+from tf_regal.plans import allocator, details
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
-from tf_regal.search import METHODS, Budget, Task, method, order, robust
+from tf_regal.search import METHODS, Budget, Task, method, order, robust, trace
 
 MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
 
 _PROGRESS_AFTER_S = 1.0
-_SPREAD_BETWEEN_PROCESSES = 0.3
 
 
 def make_plan(graph, topology, settings, show_progress=False, propose=None):
@@ -44,14 +42,16 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         task = real
     budget = Budget(settings.evaluations, settings.seconds)
     with _Progress(budget, show_progress) as progress:
-        task.progress = progress.update
+        task.progress, task.trace = progress.update, trace.Trace()
         if propose is not None:
             task.proposal = propose(task)
-        if spread := _spread(settings, topology):
-            solution = robust.search(method(settings.method), task, budget, spread)
+        if settings.robustness:
+            solution = robust.search(method(settings.method), task, budget, settings.robustness)
         else:
             solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
+    if task.proposal is not None:
+        task.trace.samples = trace.sample_proposal(task)
     footprint = _footprint(problem, topology)
     synchronous = set(topology.kinds) == {"CPU"} and topology.n_devices > 1
     edges, run = order.choose_edges(real, solution, graph.orderable, settings.order, footprint, synchronous)
@@ -64,24 +64,17 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
                 solution, edges, run = other, other_edges, other_run
     plan = Plan(
         ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
-        transfers=[(int(problem.producer[t]), int(a), int(b), int(s), int(e), int(problem.size[t])) for t, a, b, s, e in run.transfers],
-        memory=[[(int(t), int(b)) for t, b in steps] for steps in run.memory],
+        transfers=details.transfers(problem, run), memory=details.memory(run),
         persistent_bytes=problem.persistent,
         predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
         search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), task.proposal and task.proposal.name, settings.seed),
         pays=_pays(run, default.run, problem, settings), feasible=bool(run.feasible and solution.run.feasible), notes=[*graph.bindings, *graph.notes, *notes],
+        details=details.details(graph, problem, run, default.run, task.trace.to_json()),
     )
     if not plan.feasible:
         raise _infeasible(plan, run, problem)
     return plan
-
-
-def _spread(settings, topology):
-    """Of the durations, for the robust choice; 0: none."""
-    if settings.robustness is not None or not settings.method.startswith("regal"):
-        return settings.robustness or 0.0
-    return _SPREAD_BETWEEN_PROCESSES if len({process_of(name) for name in topology.names}) > 1 else 0.0
 
 
 def default_placement(problem):

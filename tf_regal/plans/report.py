@@ -26,7 +26,7 @@ class Report:
 
     function: its name. status: "planned", "default_kept", "skipped", "rolled_back" (it was measured, and not better) or "failed". measured: what was
     (`hook.trial.Measured`), or None. reason: why, in words. plan: the Plan, or None. applied: Applied, or None.
-    seconds: {stage: seconds} of the planning.
+    seconds: {stage: seconds} of the planning. entry: under which it was written to logdir, or None.
     """
 
     function: str
@@ -36,6 +36,7 @@ class Report:
     applied: Applied | None = None
     seconds: dict = dataclasses.field(default_factory=dict)
     measured: object = None
+    entry: str | None = None
 
     def __str__(self):
         text = f"{self.function}: {self.status}: {self.reason}"

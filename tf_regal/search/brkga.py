@@ -10,11 +10,12 @@ from tf_regal.search.task import Solution
 PROPOSAL_SHARE = 0.5
 
 
-def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.7, proposal_share=PROPOSAL_SHARE):
+def run(task, budget, seeds=(), before=0, *, population=100, elites=20, mutants=15, rho=0.7, proposal_share=PROPOSAL_SHARE):
     """Until the budget is used up, with keys drawn from the task's proposal.
 
     Args:
         seeds: candidates of the first population, (device, priority, transfer_priority or None) each.
+        before: evaluations made before, for the task's trace.
         population, elites, mutants, rho, proposal_share: as of `ops.Brkga`; the defaults are the yardstick's.
     """
     search = ops.Brkga(
@@ -32,6 +33,8 @@ def run(task, budget, seeds=(), *, population=100, elites=20, mutants=15, rho=0.
         if search.evaluations >= budget.evaluations or budget.expired:
             break
         target = search.evaluations + population - elites
+    if task.trace is not None:
+        task.trace.generations("genetic search", max(population, len(seeds)), population - elites, before, search.history)
     best = search.best
     run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
     return Solution(

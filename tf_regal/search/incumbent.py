@@ -3,6 +3,7 @@
 import numpy as np
 
 from tf_regal.search.task import Solution
+from tf_regal.search.trace import figure
 
 _TELL_EVERY = 100
 
@@ -43,6 +44,8 @@ class Incumbent:
         key = self.task.key(run)
         if self.key is None or key < self.key:
             self.key, self._best = key, candidate
+            if self.task.trace is not None:
+                self.task.trace.point("search", self.evaluations, figure(self.task, run))
         if self.evaluations - self._told >= _TELL_EVERY or self.done:
             self._tell()
         return key

@@ -76,6 +76,10 @@ class Proposal:
         object.__setattr__(self, "affinity", affinity.astype(np.uint16))
         object.__setattr__(self, "priority", priority.astype(np.uint16))
 
+    def of_groups(self, problem):
+        """The choices for the groups' affinities, uint16 [groups, devices]."""
+        return self.affinity[deciders(problem)]
+
     def keys(self, problem):
         """What `ops.Brkga` takes: (choices of the groups' affinities and the ops' priorities, the table)."""
         if self.affinity.shape != (problem.n_ops, problem.n_devices) or self.priority.shape != (problem.n_ops,):
@@ -84,12 +88,12 @@ class Proposal:
             )
         if problem.n_devices == 1:
             return self.priority, table()
-        return np.concatenate([self.affinity[deciders(problem)].reshape(-1), self.priority]), table()
+        return np.concatenate([self.of_groups(problem).reshape(-1), self.priority]), table()
 
     def centre(self, problem):
         """The candidate in the middle of the distributions: (device int32 [ops], priority float32 [ops])."""
         means = np.append(np.tile(MEANS, len(CONCENTRATIONS)), 0.5)
-        affinity = np.where(problem.allowed, means[self.affinity[deciders(problem)]], -1.0)
+        affinity = np.where(problem.allowed, means[self.of_groups(problem)], -1.0)
         return affinity.argmax(axis=1)[problem.group].astype(np.int32), means[self.priority].astype(np.float32)
 
 

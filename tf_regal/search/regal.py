@@ -13,6 +13,7 @@ import numpy as np
 from tf_regal import ops
 from tf_regal.search import brkga, contraction, groups, heuristics
 from tf_regal.search.task import Budget, Solution
+from tf_regal.search.trace import figure
 
 INGREDIENTS = {
     "seeds": "list heuristics on the placements that they suggest (without: the default plan alone)",
@@ -32,6 +33,8 @@ _SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its be
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
 _IMBALANCES = (0.02, 0.1)  # of the partitions among the seeds
+_DISCIPLINES = {"fifo": "first come, first served", "lifo": "last come, first served"}
+_RANKS = {0.0: "transfers free", 1.0: "with transfers"}
 
 
 def run(task, budget, without=()):
@@ -52,17 +55,19 @@ def run(task, budget, without=()):
     if task.progress is not None:
         task.progress(len(found))
     used, best = len(found), found[0]
+    if task.trace is not None:
+        task.trace.point("seeds", used, figure(task, best.run))
     starts = _distinct(found)[:_STARTS]
     share = 1.0 if "local_search" in without else 0.0 if "genetic" in without else _GENETIC_SHARE
     evaluations = int(budget.evaluations * share) - used
     if evaluations > len(found) or (share == 1.0 and evaluations > 0):
-        evolved = brkga.run(searched, _part(budget, evaluations, share), seeds=[_seed(s) for s in found[:evaluations]])
+        evolved = brkga.run(searched, _part(budget, evaluations, share), seeds=[_seed(s) for s in found[:evaluations]], before=used)
         used += evolved.evaluations
         starts.insert(0, evolved)
         best = task.best([best, evolved])
     evaluations = budget.evaluations - used
     if evaluations > 0 and "local_search" not in without and not budget.expired:
-        improved = _improve(task, budget, starts[:evaluations], evaluations)
+        improved = _improve(task, budget, starts[:evaluations], evaluations, used)
         used += improved.evaluations
         best = task.best([best, improved])
     best = _with_timeline(task, best)
@@ -71,39 +76,54 @@ def run(task, budget, without=()):
 
 def seeds(task, limit=1000):
     """Solutions of the list heuristics, the default plan first; `limit` at most."""
-    return [_without_timeline(s) for s in itertools.islice(_seeds(task), limit)]
+    found = []
+    for label, solution in itertools.islice(_seeds(task), limit):
+        found.append(_without_timeline(solution))
+        if task.trace is not None:
+            task.trace.seed(label, solution.run)
+    return found
 
 
 def _seeds(task):
+    """(what it is, Solution), one after the other."""
     n, none = task.problem.n_ops, np.zeros(task.problem.n_ops, np.float32)
-    for discipline in ("fifo", "lifo"):
-        yield task.evaluate(task.default_device, none, discipline=discipline)
+    for discipline, called in _DISCIPLINES.items():
+        yield f"default placement, {called}", task.evaluate(task.default_device, none, discipline=discipline)
     rank = heuristics.upward_rank(task)
     greedy, depth = heuristics.memory_greedy_order(task), heuristics.depth_first_order(task)
-    priorities = [rank.astype(np.float32), heuristics.order_to_priority(greedy, n), heuristics.order_to_priority(depth, n)]
-    for i, device in enumerate(_placements(task, greedy, depth)):
-        for priority in priorities:
-            yield task.evaluate(device, priority)
+    priorities = {
+        "critical path first": rank.astype(np.float32), "least memory first": heuristics.order_to_priority(greedy, n),
+        "depth first": heuristics.order_to_priority(depth, n),
+    }  # fmt: skip
+    for i, (placed, device) in enumerate(_placements(task, greedy, depth)):
+        for called, priority in priorities.items():
+            yield f"{placed}, {called}", task.evaluate(device, priority)
         if i > 0:
-            for discipline in ("fifo", "lifo"):
-                yield task.evaluate(device, none, discipline=discipline)
+            for discipline, called in _DISCIPLINES.items():
+                yield f"{placed}, {called}", task.evaluate(device, none, discipline=discipline)
     if task.problem.n_devices > 1:
         for weight in (0.0, 1.0):
-            yield task.evaluate(*heuristics.earliest_start(task, heuristics.upward_rank(task, weight)))
+            label = f"earliest start, {_RANKS[weight]}"
+            yield label, task.evaluate(*heuristics.earliest_start(task, heuristics.upward_rank(task, weight)))
 
 
 def _placements(task, greedy, depth):
+    """List of (what it is, device int32 [ops])."""
+    placements = [("default placement", task.default_device)]
     if task.problem.n_devices == 1:
-        return [task.default_device]
+        return placements
     work, held = heuristics.balance_weights(task.problem)
     layers = heuristics.depth_order(task)
-    placements = [task.default_device]
-    placements += [heuristics.heft_placement(task, heuristics.upward_rank(task, weight)) for weight in (0.0, 1.0)]
-    placements += [heuristics.chunk_placement(task, order, weight) for order in (depth, greedy, layers) for weight in (work, held)]
-    between = groups.edges(task.problem)
+    placements += [(f"HEFT, {_RANKS[weight]}", heuristics.heft_placement(task, heuristics.upward_rank(task, weight))) for weight in (0.0, 1.0)]
+    orders, weights = {"depth-first": depth, "least-memory": greedy, "layer": layers}, {"work": work, "memory": held}
     placements += [
-        groups.partition_placement(task, balance, imbalance, task.seed, between) for balance in groups.balances(task.problem) for imbalance in _IMBALANCES
+        (f"{order} order cut by {weight}", heuristics.chunk_placement(task, orders[order], weights[weight])) for order in orders for weight in weights
     ]
+    between = groups.edges(task.problem)
+    for i, balance in enumerate(groups.balances(task.problem)):
+        for imbalance in _IMBALANCES:
+            label = f"partition {i + 1}, imbalance {imbalance:.0%}"
+            placements.append((label, groups.partition_placement(task, balance, imbalance, task.seed, between)))
     return placements
 
 
@@ -134,8 +154,8 @@ def samples(task, count, budget):
     return found
 
 
-def _improve(task, budget, starts, evaluations):
-    """The local search, from the best of the starts."""
+def _improve(task, budget, starts, evaluations, before):
+    """The local search, from the best of the starts; `before`: evaluations made so far."""
     horizon = evaluations
     if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
         made = budget.evaluations - evaluations
@@ -151,6 +171,8 @@ def _improve(task, budget, starts, evaluations):
         if task.progress is not None:
             task.progress(search.evaluations - done)
         done = search.evaluations
+        if task.trace is not None:
+            task.trace.point("local search", before + done, figure(task, search.best))
         if done >= evaluations or budget.expired:
             break
         search.improve(min(done + 50 * chains, evaluations))

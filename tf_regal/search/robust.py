@@ -27,7 +27,7 @@ def search(method, task, budget, spread):
     main = method(task, Budget(max(1, budget.evaluations - for_slow - SCENARIOS), budget.seconds, budget.threads))
     candidates, made = [main, *main.alternatives], main.evaluations
     if for_slow and task.problem.n_devices > 1 and not budget.expired:
-        slow = method(dataclasses.replace(task, problem=_links(task.problem, 1 + 4 * spread)), Budget(for_slow, budget.seconds, budget.threads))
+        slow = method(dataclasses.replace(task, problem=_links(task.problem, 1 + 4 * spread), trace=None), Budget(for_slow, budget.seconds, budget.threads))
         made += slow.evaluations
         candidates += [task.evaluate(s.device, s.priority, s.transfer_priority) for s in (slow, *slow.alternatives)]
     scores = np.array([[task.key(run)[:3] for run in runs] for runs in _runs(task, candidates, spread)], float).mean(axis=1)

@@ -46,7 +46,7 @@ class Task:
     objective: "runtime" (makespan, within the devices' memory) or "peak_memory" (largest peak, makespan ≤ makespan_limit ns).
     default_device: int32 [ops]; where TensorFlow would put each op by itself.
     seed: of everything random. proposal: a `proposal.Proposal` for the keys of genetic searches, or None: uniform.
-    progress: called with the number of evaluations made since the last call.
+    progress: called with the number of evaluations made since the last call. trace: a `trace.Trace` to fill, or None.
     """
 
     problem: object
@@ -56,6 +56,7 @@ class Task:
     seed: int = 0
     progress: object = None
     proposal: object = None
+    trace: object = None
 
     def __post_init__(self):
         if self.objective not in OBJECTIVES:

@@ -1,0 +1,74 @@
+"""What `logdir` is for: reports and plans go to a log directory for TensorBoard, and with them one recorded call of each planned function."""
+
+import time
+
+import tensorflow as tf
+from absl import logging
+
+from tf_regal.costs import profile
+from tf_regal.hook import measuring
+from tf_regal.tensorboard import writer
+from tf_regal.views import measured
+
+_RECORD_FROM = 3  # calls of a planned function before: the first ones make things ready
+_LEAST_SECONDS = 0.3  # of a recording on workers, which is by the clock
+
+
+def write(report, settings, recorded=None):
+    """Writes a report, again where more is known by now; one warning where that fails."""
+    if settings.logdir is None:
+        return
+    try:
+        report.entry = writer.write_report(report, settings.logdir, report.entry, recorded)
+    except Exception as error:  # a full disk must not end a training
+        logging.warning("tf_regal: %s was not written to logdir=%r: %s", report.function, settings.logdir, error)
+
+
+class Recording:
+    """Records one call of a planned function whose devices are CPUs; ops on others go on after their kernels are launched."""
+
+    def __init__(self, plan, report, settings):
+        self._plan, self._report, self._settings = plan, report, settings
+        self._calls, self._seconds = 0, 0.0
+        self.is_done = settings.logdir is None or set(plan.topology.kinds) != {"CPU"}
+
+    def call(self, run):
+        """Calls `run` and returns its result; whatever goes wrong with the recording, it runs once."""
+        self._calls += 1
+        if self._calls < _RECORD_FROM:
+            return run()
+        if self._report.status != "planned" or not measuring.one_at_a_time.acquire(blocking=False):
+            return run()  # rolled back, or another recording is going on
+        self.is_done = True
+        try:
+            recorder, began = self._start(), time.time_ns()
+            try:
+                result = run()
+                tf.test.experimental.sync_devices()
+            finally:
+                took = time.time_ns() - began
+                found = self._stop(recorder, began, took)
+            if found is not None:
+                write(self._report, self._settings, found)
+            return result
+        finally:
+            measuring.one_at_a_time.release()
+
+    def _start(self):
+        try:
+            recorder = profile.Profiler(measuring.cores(self._plan.topology))
+            recorder.start(_LEAST_SECONDS + 3 * self._report.plan.predicted.makespan_s)
+            recorder.wait_until_recording()
+            return recorder
+        except Exception as error:  # someone else is profiling, perhaps
+            logging.info("tf_regal: %s is not recorded: %s", self._report.function, error)
+            return None
+
+    def _stop(self, recorder, began, took):
+        if recorder is None:
+            return None
+        try:
+            return measured.from_events(self._plan, recorder.stop_events(self._plan.ops), began, took)
+        except Exception as error:
+            logging.warning("tf_regal: the recording of %s failed: %s", self._report.function, error)
+            return None

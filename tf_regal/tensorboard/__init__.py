@@ -1,0 +1,1 @@
+"""The TensorBoard plugin REGAL: what programs and the command line write, and the tab that shows it."""

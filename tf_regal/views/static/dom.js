@@ -1,0 +1,58 @@
+// Elements from text, never from markup: op names are data.
+
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name === "class") made.className = value;
+    else made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+export function clear(node, ...children) {
+  node.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+// A canvas's context with one unit per CSS pixel.
+export function context(canvas, width, height) {
+  const ratio = window.devicePixelRatio || 1;
+  const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+  if (canvas.width !== w || canvas.height !== h) {
+    [canvas.width, canvas.height] = [w, h];
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+  }
+  const c = canvas.getContext("2d");
+  c.setTransform(ratio, 0, 0, ratio, 0, 0);
+  c.clearRect(0, 0, width, height);
+  return c;
+}
+
+// Text cut in its middle so that it is at most `width` wide: beginnings and ends tell ops and devices apart.
+export function fitted(c, text, width) {
+  if (c.measureText(text).width <= width) return text;
+  let [low, high] = [0, text.length];
+  const cut = (n) => `${text.slice(0, Math.ceil(n / 2))}…${text.slice(text.length - Math.floor(n / 2))}`;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (c.measureText(cut(middle)).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 0 ? cut(low) : "";
+}
+
+export function isDark() {
+  const chosen = document.documentElement.dataset.theme;
+  return chosen ? chosen === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
+}
+
+// "/job:localhost/replica:0/task:0/device:GPU:0" → "GPU:0" where all devices are of one process, else "worker 0 CPU:0".
+export function shortDevices(names) {
+  const parsed = names.map((name) => /^\/job:([^/]+)\/replica:\d+\/task:(\d+)\/device:(.+)$/.exec(name));
+  const processes = new Set(parsed.map((p) => p && `${p[1]} ${p[2]}`));
+  return names.map((name, i) => (!parsed[i] ? name : processes.size === 1 ? parsed[i][3] : `${parsed[i][1]} ${parsed[i][2]} ${parsed[i][3]}`));
+}

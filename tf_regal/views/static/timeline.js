@@ -1,0 +1,509 @@
+// The timeline: rows of bars per device lane and link for one or several schedules on one time axis, and memory below.
+
+import {draw, hit} from "./bars.js";
+import {categoryColor, costColor, textIndex, theme} from "./colors.js";
+import {clear, context, element, fitted, isDark} from "./dom.js";
+import {byteText, moved, ticks, tickText, timeText, zoomed} from "./scales.js";
+
+const LABELS = 168, RIGHT = 12, AXIS = 26, TITLE = 26, ROW = 20, THIN_ROW = 12, LINK = 12, GAP = 4, MEMORY = 84;
+const MANY_ROWS = 24;
+const BINS = 1000; // of what the overview holds (views/chunks.py)
+const FONT = "12px Roboto, Arial, sans-serif", SMALL = "11px Roboto, Arial, sans-serif";
+
+export class Timeline {
+  // on: {select(track index, op or −1), hover(track index, bar or −1, event)}
+  constructor(on) {
+    this.on = on;
+    this.tracks = [];
+    this.view = {from: 0, to: 1};
+    this.colorBy = "type";
+    this.found = null;
+    this.selected = null;
+    this.neighbours = [];
+    this.canvas = element("canvas", {tabindex: 0, role: "application", class: "timeline-canvas",
+      "aria-label": "Timeline. Arrow keys move, plus and minus zoom, 0 shows all, n and p go through what was found, comma and full stop through a row's bars."});
+    this.tip = element("div", {class: "tip", role: "status", hidden: true});
+    this.element = element("div", {class: "timeline"}, this.canvas, this.tip);
+    this.listen();
+  }
+
+  // tracks: [{title, plan, schedule, outline, columns or null}] as of app.js.
+  show(tracks) {
+    const end = Math.max(1, ...tracks.map((track) => track.outline.end_ns));
+    if (end !== this.end) this.view = {from: 0, to: end};
+    this.end = end;
+    this.tracks = tracks;
+    this.layOut();
+    this.redraw();
+  }
+
+  layOut() {
+    let y = AXIS;
+    this.rows = [];
+    this.titles = [];
+    for (const [index, track] of this.tracks.entries()) {
+      this.titles.push({y, track});
+      y += TITLE;
+      const thin = track.outline.rows.length > MANY_ROWS;
+      track.outline.rows.forEach((row, number) => {
+        const height = row.kind === "link" || thin ? (row.kind === "link" ? LINK : THIN_ROW) : ROW;
+        this.rows.push({y, height, track: index, number, row});
+        y += height + (row.kind === "link" ? 2 : GAP);
+      });
+      y += 6;
+    }
+    this.charts = [];
+    const devices = this.tracks.length ? this.tracks[0].plan.overview.devices : [];
+    if (devices.length) {
+      this.memoryTitle = y;
+      y += TITLE;
+    }
+    devices.forEach((device, q) => {
+      this.charts.push({y, height: MEMORY, device: q});
+      y += MEMORY + 16;
+    });
+    this.height = y + 4;
+  }
+
+  get width() {
+    return Math.max(320, this.element.clientWidth);
+  }
+
+  get plot() {
+    return this.width - LABELS - RIGHT;
+  }
+
+  redraw() {
+    if (this.scheduled) return;
+    this.scheduled = true;
+    requestAnimationFrame(() => {
+      this.scheduled = false;
+      this.paint();
+    });
+  }
+
+  paint() {
+    if (!this.tracks.length || !this.element.isConnected) return;
+    const began = performance.now();
+    const dark = isDark();
+    this.colors = theme(dark);
+    this.dark = dark;
+    const c = context(this.canvas, this.width, this.height);
+    this.paintAxis(c);
+    for (const {y, track} of this.titles) this.paintTitle(c, y, track);
+    for (const row of this.rows) this.paintRow(c, row);
+    this.paintNeighbours(c);
+    this.paintMemory(c);
+    this.paintTime = performance.now() - began;
+    this.canvas.dataset.paintMs = this.paintTime.toFixed(2);
+    this.canvas.dataset.view = `${this.view.from} ${this.view.to}`;
+  }
+
+  x(ns) {
+    return LABELS + ((ns - this.view.from) / (this.view.to - this.view.from)) * this.plot;
+  }
+
+  time(x) {
+    return this.view.from + ((x - LABELS) / this.plot) * (this.view.to - this.view.from);
+  }
+
+  paintAxis(c) {
+    const at = ticks(this.view.from, this.view.to, Math.max(2, Math.floor(this.plot / 90)));
+    const step = at.length > 1 ? at[1] - at[0] : this.view.to - this.view.from;
+    c.font = SMALL;
+    c.textBaseline = "middle";
+    c.textAlign = "center";
+    for (const ns of at) {
+      const x = Math.round(this.x(ns)) + 0.5;
+      c.strokeStyle = this.colors.line;
+      c.beginPath();
+      c.moveTo(x, AXIS - 6);
+      c.lineTo(x, this.height);
+      c.stroke();
+      c.fillStyle = this.colors.faint;
+      const text = tickText(ns, step), half = c.measureText(text).width / 2;
+      c.fillText(text, Math.min(Math.max(x, LABELS + half), this.width - half - 1), AXIS / 2 - 2);
+    }
+    c.textAlign = "left";
+  }
+
+  paintTitle(c, y, track) {
+    c.fillStyle = this.colors.background;
+    c.fillRect(0, y + 2, this.width, TITLE - 4);
+    c.fillStyle = this.colors.text;
+    c.font = `600 ${FONT}`;
+    c.fillText(fitted(c, `${track.title}, ${timeText(track.outline.end_ns)}`, this.width - 16), 8, y + TITLE / 2);
+  }
+
+  paintRow(c, {y, height, track, number, row}) {
+    const {plan, outline, columns} = this.tracks[track];
+    c.fillStyle = this.colors.row;
+    c.fillRect(LABELS, y, this.plot, height);
+    const first = number === 0 || row.kind === "link" || outline.rows[number - 1].device !== row.device;
+    if (first) {
+      const names = plan.devices;
+      const label = row.kind === "link" ? `${names[row.source]} → ${names[row.destination]}` : names[row.device];
+      c.fillStyle = row.kind === "link" ? this.colors.faint : this.colors.text;
+      c.font = row.kind === "link" ? SMALL : FONT;
+      c.fillText(fitted(c, label, LABELS - 20), 14, y + height / 2 + 0.5);
+    }
+    const isLink = row.kind === "link";
+    if (!columns) {
+      const bin = outline.end_ns / BINS;
+      for (const [from, to, op] of outline.bins[number]) {
+        const a = Math.max(this.x(from * bin), LABELS), b = Math.min(this.x((to + 1) * bin), LABELS + this.plot);
+        if (b <= a) continue;
+        c.fillStyle = isLink ? this.colors.transfer : this.colorOf(track, op, row, 0);
+        c.fillRect(a, y, b - a, height);
+      }
+      return;
+    }
+    const [lo, hi] = [columns.row_ptr[number], columns.row_ptr[number + 1]];
+    let last = null;
+    c.font = SMALL;
+    const dim = this.found && this.found.set;
+    draw(columns.start, columns.end, lo, hi, this.view, this.plot, (x, width, bar) => {
+      const op = columns.op[bar];
+      let color = isLink ? this.colors.transfer : this.colorOf(track, op, row, columns.end[bar] - columns.start[bar]);
+      if (dim && !(this.found.plan === plan && dim.has(op))) color = this.colors.line;
+      if (color !== last) c.fillStyle = last = color;
+      const gap = width > 3 ? 0.5 : 0;
+      c.fillRect(LABELS + x, y, width - gap, height);
+      if (width > 40 && height >= 16 && plan.names) {
+        c.fillStyle = this.dark ? "#111" : "#000";
+        last = null;
+        c.fillText(fitted(c, plan.names.names[op].split("/").pop(), width - 6), LABELS + x + 3, y + height / 2 + 0.5);
+      }
+    });
+    const selected = this.selected;
+    if (selected && this.tracks[track].plan === selected.plan) this.paintSelection(c, columns, lo, hi, y, height, selected.op);
+  }
+
+  paintSelection(c, columns, lo, hi, y, height, op) {
+    if (!(columns.op_end[op] >= this.view.from && columns.op_start[op] <= this.view.to)) return;
+    const bar = hit(columns.start, columns.end, lo, hi, columns.op_start[op], 0);
+    for (const i of [bar - 1, bar, bar + 1]) {
+      if (i < lo || i >= hi || columns.op[i] !== op || columns.transfer[i]) continue;
+      const a = Math.max(this.x(columns.start[i]), LABELS), b = Math.min(this.x(columns.end[i]), LABELS + this.plot);
+      c.strokeStyle = this.colors.text;
+      c.lineWidth = 2;
+      c.strokeRect(a - 1, y - 1, Math.max(b - a, 2) + 2, height + 2);
+      c.lineWidth = 1;
+    }
+  }
+
+  // Predecessors and successors of the selected op, as lines from the end of one to the start of the other, in every track of the plan.
+  paintNeighbours(c) {
+    if (!this.selected) return;
+    const {plan, op, before, after} = this.selected;
+    c.save();
+    c.beginPath();
+    c.rect(LABELS, AXIS, this.plot, this.height);
+    c.clip();
+    this.tracks.forEach((track, index) => {
+      if (track.plan !== plan || !track.columns) return;
+      const centre = (other) => this.centre(index, other);
+      const start = track.columns.op_start, end = track.columns.op_end;
+      const line = (from, to, color) => {
+        const [ya, yb] = [centre(from), centre(to)];
+        if (ya === null || yb === null) return;
+        const [xa, xb] = [this.x(end[from]), this.x(start[to])];
+        c.strokeStyle = color;
+        c.beginPath();
+        c.moveTo(xa, ya);
+        c.bezierCurveTo(xa + 24, ya, xb - 24, yb, xb, yb);
+        c.stroke();
+      };
+      c.lineWidth = 1.5;
+      for (const other of before) line(other, op, this.colors.accent);
+      for (const other of after) line(op, other, this.colors.transfer);
+      c.lineWidth = 1;
+    });
+    c.restore();
+  }
+
+  // The y of the middle of an op's bar; null where it has none.
+  centre(track, op) {
+    const {columns} = this.tracks[track];
+    for (const row of this.rows) {
+      if (row.track !== track || row.row.kind !== "device" || row.row.device !== columns.device[op]) continue;
+      const [lo, hi] = [columns.row_ptr[row.number], columns.row_ptr[row.number + 1]];
+      const bar = hit(columns.start, columns.end, lo, hi, columns.op_start[op], 0);
+      for (const i of [bar - 1, bar, bar + 1]) if (i >= lo && i < hi && columns.op[i] === op) return row.y + row.height / 2;
+    }
+    return null;
+  }
+
+  colorOf(track, op, row, duration) {
+    const {plan} = this.tracks[track];
+    if (this.colorBy === "device") return categoryColor(row.device, this.dark);
+    if (this.colorBy === "cost") return costColor(Math.log1p(duration) / Math.log1p(plan.longest || 1), this.dark);
+    if (this.colorBy === "layer" && plan.layers) return categoryColor(textIndex(plan.layers.labels[plan.layers.of[op]]), this.dark);
+    return plan.graph ? categoryColor(plan.colorOfType[plan.graph.arrays.type[op]], this.dark) : categoryColor(0, this.dark);
+  }
+
+  paintMemory(c) {
+    if (!this.charts.length) return;
+    c.font = `600 ${FONT}`;
+    c.fillStyle = this.colors.background;
+    c.fillRect(0, this.memoryTitle + 2, this.width, TITLE - 4);
+    c.fillStyle = this.colors.text;
+    c.fillText("Memory in use", 8, this.memoryTitle + TITLE / 2);
+    let x = 120;
+    c.font = SMALL;
+    for (const [index, track] of this.tracks.entries()) {
+      if (!track.outline.memory.some((curve) => curve.length)) continue;
+      c.strokeStyle = this.trackColor(index);
+      c.lineWidth = 2;
+      c.setLineDash(index ? [5, 3] : []);
+      c.beginPath();
+      c.moveTo(x, this.memoryTitle + TITLE / 2);
+      c.lineTo(x + 22, this.memoryTitle + TITLE / 2);
+      c.stroke();
+      c.setLineDash([]);
+      c.lineWidth = 1;
+      c.fillStyle = this.colors.text;
+      c.fillText(track.title, x + 28, this.memoryTitle + TITLE / 2);
+      x += 44 + c.measureText(track.title).width;
+    }
+    for (const chart of this.charts) this.paintChart(c, chart);
+  }
+
+  trackColor(index) {
+    return [this.colors.planned, this.colors.default, this.colors.accent][index % 3];
+  }
+
+  paintChart(c, {y, height, device}) {
+    const info = this.tracks[0].plan.overview.devices[device];
+    const peaks = this.tracks.map((track) => (track.outline.peaks[device] || [0, 0])[0]);
+    const largest = Math.max(1, ...peaks);
+    // The capacity is drawn where it is near; far above it is said in words.
+    const near = info.memory !== null && info.memory <= 1.6 * largest;
+    const top = 1.12 * (near ? Math.max(largest, info.memory) : largest);
+    const toY = (bytes) => y + height - (bytes / top) * height;
+    c.fillStyle = this.colors.row;
+    c.fillRect(LABELS, y, this.plot, height);
+    c.fillStyle = this.colors.text;
+    c.font = FONT;
+    c.fillText(fitted(c, this.tracks[0].plan.devices[device], 84), 14, y + 8);
+    c.fillStyle = this.colors.faint;
+    c.font = SMALL;
+    const capacity = info.memory === null ? "no limit" : `of ${byteText(info.memory, 3)}`;
+    c.fillText(fitted(c, capacity, 84), 14, y + 24);
+    c.textAlign = "right";
+    for (const bytes of ticks(0, top, 3)) c.fillText(byteText(bytes, 3), LABELS - 6, Math.max(toY(bytes), y + 6));
+    c.textAlign = "left";
+    if (near) {
+      c.strokeStyle = this.colors.limit;
+      c.setLineDash([2, 3]);
+      c.beginPath();
+      c.moveTo(LABELS, toY(info.memory));
+      c.lineTo(LABELS + this.plot, toY(info.memory));
+      c.stroke();
+      c.setLineDash([]);
+      c.fillStyle = this.colors.limit;
+      c.fillText("capacity", LABELS + 4, toY(info.memory) - 7);
+    }
+    c.save();
+    c.beginPath();
+    c.rect(LABELS, y - 2, this.plot, height + 4);
+    c.clip();
+    this.tracks.forEach((track, index) => this.paintCurve(c, track, index, device, toY));
+    c.restore();
+  }
+
+  paintCurve(c, track, index, device, toY) {
+    const {outline, columns} = track;
+    c.strokeStyle = this.trackColor(index);
+    c.lineWidth = 1.5;
+    c.setLineDash(index ? [5, 3] : []);
+    c.beginPath();
+    const persistent = outline.persistent[device] || 0;
+    if (!columns) {
+      const curve = outline.memory[device], bin = outline.end_ns / Math.max(1, curve.length);
+      curve.forEach((bytes, i) => c.lineTo(this.x(i * bin), toY(bytes)));
+    } else {
+      const [lo, hi] = [columns.memory_ptr[device], columns.memory_ptr[device + 1]];
+      // Per pixel the least and the most: what lies between them cannot be seen.
+      let before = persistent, pixel = null, low = 0, high = 0;
+      c.moveTo(this.x(0), toY(hi > lo && columns.memory_ns[lo] === 0 ? columns.memory_bytes[lo] : persistent));
+      const flush = () => {
+        if (pixel === null) return;
+        c.lineTo(pixel, toY(low));
+        c.lineTo(pixel, toY(high));
+        c.lineTo(pixel, toY(before));
+      };
+      for (let i = lo; i < hi; i++) {
+        const at = Math.floor(this.x(columns.memory_ns[i])), bytes = columns.memory_bytes[i];
+        if (at > LABELS + this.plot + 1) {
+          flush();
+          pixel = null;
+          c.lineTo(at, toY(before));
+          break;
+        }
+        if (at !== pixel) {
+          flush();
+          c.lineTo(at, toY(before));
+          [pixel, low, high] = [at, bytes, bytes];
+        }
+        [low, high, before] = [Math.min(low, bytes), Math.max(high, bytes), bytes];
+      }
+      flush();
+      c.lineTo(this.x(outline.end_ns), toY(before));
+    }
+    c.stroke();
+    c.setLineDash([]);
+    c.lineWidth = 1;
+    const [peak, at] = outline.peaks[device] || [0, 0];
+    if (!peak) return;
+    const [x, y] = [this.x(at), toY(peak)];
+    c.fillStyle = this.trackColor(index);
+    c.beginPath();
+    c.arc(x, y, 3.5, 0, 7);
+    c.fill();
+    const text = byteText(peak);
+    c.font = SMALL;
+    const width = c.measureText(text).width;
+    const left = x + 8 + width > LABELS + this.plot ? x - 8 - width : x + 8;
+    c.fillStyle = this.colors.row;
+    c.globalAlpha = 0.85;
+    c.fillRect(left - 2, y - 7 + 14 * index, width + 4, 13);
+    c.globalAlpha = 1;
+    c.fillStyle = this.trackColor(index);
+    c.fillText(text, left, y + 14 * index);
+  }
+
+  // The bar under a point: {track, bar, row}, or null.
+  at(x, y) {
+    if (x < LABELS) return null;
+    const row = this.rows.find((r) => y >= r.y - 1 && y <= r.y + r.height + 1);
+    if (!row) return null;
+    const {columns} = this.tracks[row.track];
+    if (!columns) return null;
+    const reach = (3 / this.plot) * (this.view.to - this.view.from);
+    const bar = hit(columns.start, columns.end, columns.row_ptr[row.number], columns.row_ptr[row.number + 1], this.time(x), reach);
+    return bar < 0 ? null : {track: row.track, bar, row};
+  }
+
+  zoom(factor, at = (this.view.from + this.view.to) / 2) {
+    this.view = zoomed(this.view, factor, at, this.end);
+    this.redraw();
+  }
+
+  pan(share) {
+    this.view = moved(this.view, share * (this.view.to - this.view.from), this.end);
+    this.redraw();
+  }
+
+  fit() {
+    this.view = {from: 0, to: this.end};
+    this.redraw();
+  }
+
+  // Brings an op of a track into view, with room around it.
+  reveal(track, op) {
+    const {columns} = this.tracks[track];
+    const [a, b] = [columns.op_start[op], columns.op_end[op]];
+    const span = this.view.to - this.view.from;
+    if (a < this.view.from || b > this.view.to || (b - a) / span < 0.002) {
+      const wanted = Math.min(span, Math.max((b - a) * 20, this.end / 5000));
+      this.view = moved({from: (a + b - wanted) / 2, to: (a + b + wanted) / 2}, 0, this.end);
+    }
+    this.redraw();
+  }
+
+  // The bar `step` further on the row of the selected op.
+  step(step) {
+    if (!this.selected) return;
+    const index = this.tracks.findIndex((track) => track.plan === this.selected.plan && track.columns);
+    if (index < 0) return;
+    const {columns} = this.tracks[index];
+    for (const row of this.rows) {
+      if (row.track !== index || row.row.kind !== "device") continue;
+      const [lo, hi] = [columns.row_ptr[row.number], columns.row_ptr[row.number + 1]];
+      for (let bar = lo; bar < hi; bar++) {
+        if (columns.op[bar] === this.selected.op && !columns.transfer[bar]) {
+          const next = Math.min(Math.max(bar + step, lo), hi - 1);
+          this.on.select(index, columns.op[next]);
+          this.reveal(index, columns.op[next]);
+          return;
+        }
+      }
+    }
+  }
+
+  listen() {
+    const {canvas} = this;
+    let grip = null;
+    const point = (event) => {
+      const box = canvas.getBoundingClientRect();
+      return [event.clientX - box.left, event.clientY - box.top];
+    };
+    canvas.addEventListener("wheel", (event) => {
+      const [x] = point(event);
+      // Sideways on a trackpad, or with shift: pan. With ctrl (a pinch) or alt: zoom. Else the page scrolls.
+      const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY) || event.shiftKey;
+      if (event.ctrlKey || event.altKey || event.metaKey) this.zoom(Math.exp(event.deltaY * 0.004), this.time(x));
+      else if (sideways) this.pan((event.deltaX || event.deltaY) / this.plot);
+      else return;
+      event.preventDefault();
+    }, {passive: false});
+    canvas.addEventListener("pointerdown", (event) => {
+      grip = {x: event.clientX, view: this.view, moved: false};
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      const [x, y] = point(event);
+      if (grip) {
+        const delta = event.clientX - grip.x;
+        if (Math.abs(delta) > 3) grip.moved = true;
+        if (grip.moved) {
+          this.view = moved(grip.view, (-delta / this.plot) * (grip.view.to - grip.view.from), this.end);
+          this.redraw();
+        }
+        return;
+      }
+      const found = this.at(x, y);
+      canvas.style.cursor = found ? "pointer" : "grab";
+      this.showTip(found, x, y);
+    });
+    canvas.addEventListener("pointerup", (event) => {
+      if (grip && !grip.moved) {
+        const found = this.at(...point(event));
+        this.on.select(found ? found.track : 0, found ? this.tracks[found.track].columns.op[found.bar] : -1);
+      }
+      grip = null;
+    });
+    canvas.addEventListener("pointerleave", () => this.showTip(null));
+    canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.time(point(event)[0])));
+    canvas.addEventListener("keydown", (event) => {
+      const action = {
+        ArrowLeft: () => this.pan(-0.15), ArrowRight: () => this.pan(0.15), "+": () => this.zoom(0.7), "=": () => this.zoom(0.7), "-": () => this.zoom(1 / 0.7),
+        0: () => this.fit(), n: () => this.on.next(1), p: () => this.on.next(-1), ",": () => this.step(-1), ".": () => this.step(1),
+        Escape: () => this.on.select(0, -1),
+      }[event.key];
+      if (!action || event.ctrlKey || event.metaKey || event.altKey) return;
+      event.preventDefault();
+      action();
+    });
+    new ResizeObserver(() => this.redraw()).observe(this.element);
+  }
+
+  showTip(found, x, y) {
+    if (!found) {
+      this.tip.hidden = true;
+      return;
+    }
+    const {plan, columns} = this.tracks[found.track];
+    const op = columns.op[found.bar], isTransfer = columns.transfer[found.bar] === 1;
+    const name = plan.names ? plan.names.names[op] : `op ${op}`;
+    const duration = timeText(columns.end[found.bar] - columns.start[found.bar]);
+    const lines = isTransfer
+      ? [`transfer of ${name}`, `${byteText(columns.bytes[found.bar])} in ${duration}`]
+      : [name, `${plan.graph ? plan.overview.types[plan.graph.arrays.type[op]] : ""} · ${duration}`];
+    clear(this.tip, element("strong", {}, lines[0]), element("div", {}, lines[1]));
+    this.tip.hidden = false;
+    const left = Math.min(x + 14, this.width - this.tip.offsetWidth - 8);
+    this.tip.style.transform = `translate(${Math.max(0, left)}px, ${y + 16}px)`;
+  }
+}
