@@ -127,6 +127,10 @@ $(SANITIZED)/_core.so: $(SANITIZED_OBJECTS)
 $(SANITIZED)/core_test: tests/ops/core_test.cc $(filter-out %/binding.o,$(SANITIZED_OBJECTS))
 	$(CXX) $(SANITIZE_FLAGS) -I. $^ -pthread -o $@
 
+.PHONY: browser-tools
+browser-tools: $(VENV)/.test-tools  ## playwright-core, for the tests that drive a browser (with npm; they need node and chromium, too)
+	npm install --no-audit --no-fund --loglevel=error --prefix $(VENV)/browser playwright-core@1
+
 .PHONY: clean
 clean:  ## remove everything that was built, and the virtual environment
 	rm -rf $(VENV) build dist out *.egg-info .pytest_cache .ruff_cache .hypothesis tests/.hypothesis

@@ -23,7 +23,9 @@ def test_json(process):
         assert found["bitwise_equal"] is True
         applied = found["applied"]
         assert applied["ops_on_planned_device"] > 0.95 * applied["ops_planned"] > 0
-        assert applied["control_edges"] == applied["control_edges_planned"] > 0
+        assert applied["control_edges"] == applied["control_edges_planned"]
+    # On CPUs a plan for speed may need none.
+    assert inference["applied"]["control_edges"] > 0
     assert training["tensorflow_repeats_itself"] is True
     assert all(count > 10 for count in training["ops"].values())
     assert len(training["ops"]) == 2

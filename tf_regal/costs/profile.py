@@ -56,7 +56,11 @@ class Profiler:
             self._thread = threading.Thread(target=self._trace_workers, args=(seconds, options), name="tf_regal profiling", daemon=True)
             self._thread.start()
         if self._with_local:
-            tf.profiler.experimental.start(self._directory.name, options=options)
+            try:
+                tf.profiler.experimental.start(self._directory.name, options=options)
+            except BaseException:  # another profiler is active
+                self._directory.cleanup()
+                raise
         self._until = time.monotonic() + seconds
 
     def _trace_workers(self, seconds, options):

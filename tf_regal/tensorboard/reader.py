@@ -48,7 +48,7 @@ class Reader:
             if identity not in found:
                 found[identity] = self._from_asset(identity, path)
         # What there is to look at comes before functions that were left alone.
-        summaries = sorted(found.values(), key=lambda s: (bool(s["has_plan"]), s["id"]), reverse=True)
+        summaries = sorted(found.values(), key=lambda s: (bool(s["has_plan"]), s["time"]), reverse=True)
         if len(summaries) > _MAX_PLANS:
             problems.append(f"{len(summaries)} plans were found; the {_MAX_PLANS} newest are shown")
         return summaries[:_MAX_PLANS], problems
@@ -71,6 +71,7 @@ class Reader:
                 problems.append(f"{run}, {tag}: the summary is damaged ({error})")
                 continue
             one["run"] = run
+            one["time"] = newest.wall_time
             self._runs[one["id"]] = run
             found[one["id"]] = one
         return found
@@ -94,9 +95,12 @@ class Reader:
     def _from_asset(self, identity, path):
         """A plan file without a summary, copied here by hand perhaps."""
         try:
-            return summary.of_plan(self._load(path), identity, file=path)
-        except NotThere as error:
-            return {"version": summary.VERSION, "id": identity, "function": f"plan {identity}", "status": "failed", "reason": str(error), "has_plan": False}
+            return summary.of_plan(self._load(path), identity, file=path) | {"time": os.path.getmtime(path)}
+        except (NotThere, OSError) as error:
+            return {
+                "version": summary.VERSION, "id": identity, "function": f"plan {identity}", "status": "failed", "reason": str(error), "has_plan": False,
+                "time": 0.0,
+            }  # fmt: skip
 
     def _file(self, identity, ending):
         """The path of an asset; only ever inside the log directory. Raises NotThere."""

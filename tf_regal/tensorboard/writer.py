@@ -109,7 +109,8 @@ def _write_summary(found, logdir, step):
     """Appends to this process's event file: what a killed writer leaves is a record less."""
     import tensorflow as tf
 
-    event = tf.compat.v1.Event(wall_time=time.time(), step=step)
+    found["time"] = time.time()
+    event = tf.compat.v1.Event(wall_time=found["time"], step=step)
     value = event.summary.value.add(tag=f"{found['function']}/{found['id']}")
     value.metadata.plugin_data.plugin_name = metadata.PLUGIN_NAME
     value.metadata.plugin_data.content = metadata.content()

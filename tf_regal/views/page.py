@@ -10,12 +10,12 @@ from tf_regal.views import chunks as chunks_lib
 
 # Each after what it imports.
 MODULES = (
-    "scales.js", "bars.js", "graph.js", "colors.js", "data.js", "dom.js", "curves.js", "tables.js", "timeline.js", "plan.js", "panels.js", "app.js",
-    "page.js",
+    "scales.js", "bars.js", "graph.js", "colors.js", "data.js", "dom.js", "curves.js", "tables.js", "memory.js", "timeline.js", "plan.js", "panels.js",
+    "app.js", "page.js",
 )  # fmt: skip
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+\.js)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export ((?:async )?(?:function|class)) (\w+)", re.MULTILINE)
+_EXPORT = re.compile(r"^export ((?:async )?(?:function|class|const)) (\w+)", re.MULTILINE)
 
 
 def static_files():

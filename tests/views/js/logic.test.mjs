@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import test from "node:test";
 
-import {draw, hit, visible} from "./bars.js";
+import {coarse, draw, hit, steps, visible} from "./bars.js";
 import {textIndex} from "./colors.js";
 import {EmbeddedData, unpack} from "./data.js";
 import {Graph, layerOf, layers, matches} from "./graph.js";
@@ -96,6 +96,37 @@ test("what is drawn covers every visible bar, within the plot, and few enough to
       assert.ok(drawn.some(([x, width]) => x - 1 <= middle && middle <= x + width + 1), `bar ${i}`);
     }
     assert.ok(drawn.every(([x, width]) => x >= 0 && x + width <= pixels + 1 && width > 0));
+  }
+});
+
+test("the coarse picture shows what the exact one does where pixels are wide", () => {
+  for (let seed = 0; seed < 10; seed++) {
+    const [start, end, total] = row(20000, seed), pixels = 200;
+    const rough = coarse(start, end, 0, 20000, total, 1000);
+    assert.ok(rough.bar.length <= 2002);
+    const covered = (s, e, lo, hi) => {
+      const filled = new Float64Array(pixels);
+      draw(s, e, lo, hi, {from: 0, to: total}, pixels, (x, width) => {
+        for (let p = Math.floor(x); p < Math.min(pixels, Math.ceil(x + width)); p++) filled[p] = 1;
+      });
+      return filled.reduce((a, b) => a + b);
+    };
+    assert.ok(Math.abs(covered(start, end, 0, 20000) - covered(rough.start, rough.end, 0, rough.bar.length)) <= 0.05 * pixels);
+    for (let i = 0; i < rough.bar.length; i++) assert.ok(start[rough.bar[i]] <= rough.end[i] && end[rough.bar[i]] >= rough.start[i]);
+  }
+});
+
+test("a curve keeps its highest value on every scale, and what it has at the edges", () => {
+  for (let seed = 0; seed < 20; seed++) {
+    const next = random(seed), times = new Float64Array(500), values = new Float64Array(500);
+    let at = 0;
+    for (let i = 0; i < 500; i++) [times[i], values[i]] = [at += next() < 0.3 ? 0 : Math.floor(next() * 20), Math.floor(next() * 1000)];
+    const from = next() * at * 0.5, view = {from, to: from + (at - from) * next() + 1}, {initial, found} = steps(times, values, 0, 500, view, 97, 5);
+    const before = [...times.keys()].filter((i) => times[i] <= view.from), inside = [...times.keys()].filter((i) => times[i] > view.from && times[i] < view.to);
+    assert.equal(initial, before.length ? values[before.at(-1)] : 5);
+    const highest = Math.max(-1, ...inside.map((i) => values[i])), drawn = Math.max(-1, ...found.map((f) => f[2]));
+    assert.ok(drawn >= highest);
+    assert.ok(found.every(([x, low, high, last], k) => low <= last && last <= high && x <= 97 && (k === 0 || x > found[k - 1][0])));
   }
 });
 

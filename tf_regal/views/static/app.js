@@ -121,6 +121,7 @@ export class App {
     if (still()) {
       this.refreshTracks();
       this.paintTab(this.tab === "timeline");
+      if (this.query && this.tab === "timeline") this.find(this.query);
     }
   }
 
@@ -255,10 +256,10 @@ export class App {
     if (!view?.graph || !this.legend) return;
     if (this.colorBy === "type") {
       const shown = view.typeOrder.slice(0, 12);
-      clear(this.legend, ...shown.flatMap((type) => [swatch(categoryColor(view.colorOfType[type], dark)), `${view.overview.types[type]} (${view.typeCount[type]})`]),
+      clear(this.legend, ...shown.map((type) => key(categoryColor(view.colorOfType[type], dark), `${view.overview.types[type]} (${view.typeCount[type]})`)),
         view.typeOrder.length > shown.length ? element("span", {class: "faint"}, `and ${view.typeOrder.length - shown.length} other types`) : null);
     } else if (this.colorBy === "device") {
-      clear(this.legend, ...view.devices.flatMap((name, q) => [swatch(categoryColor(q, dark)), name]));
+      clear(this.legend, ...view.devices.map((name, q) => key(categoryColor(q, dark), name)));
     } else if (this.colorBy === "cost") {
       clear(this.legend, `pale: short, strong: long (the longest op takes ${timeText(view.longest || 0)})`);
     } else {
@@ -335,8 +336,9 @@ export class App {
   }
 }
 
-function swatch(color) {
-  const made = element("span", {class: "swatch", "aria-hidden": "true"});
-  made.style.backgroundColor = color;
-  return made;
+// An entry of the legend: never broken between its colour and its name.
+function key(color, text) {
+  const swatch = element("span", {class: "swatch", "aria-hidden": "true"});
+  swatch.style.backgroundColor = color;
+  return element("span", {class: "legend-key"}, swatch, text);
 }

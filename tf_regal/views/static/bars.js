@@ -42,6 +42,17 @@ export function draw(start, end, lo, hi, view, pixels, emit) {
   if (bar >= 0) emit(x, right - x, bar);
 }
 
+// The same bars coarsely, for views in which a pixel is wider than `total / pieces`: {start, end, bar} of what is drawn on so many pixels.
+export function coarse(start, end, lo, hi, total, pieces) {
+  const found = [];
+  draw(start, end, lo, hi, {from: 0, to: total}, pieces, (x, width, bar) => found.push([x, width, bar]));
+  const piece = total / pieces;
+  return {
+    start: Float64Array.from(found, ([x]) => x * piece), end: Float64Array.from(found, ([x, width]) => (x + width) * piece),
+    bar: Int32Array.from(found, ([, , bar]) => bar),
+  };
+}
+
 // The bar of [lo, hi) at the time `at`, or the nearest one within `reach`; −1: none.
 export function hit(start, end, lo, hi, at, reach) {
   const next = above(start, lo, hi, at);
@@ -51,4 +62,25 @@ export function hit(start, end, lo, hi, at, reach) {
     if (away <= distance) [best, distance] = [i, away];
   }
   return best;
+}
+
+// A step curve ([lo, hi) of values that hold from a time on) on `pixels` pixels: {initial: its value at the left edge, found: [[x, lowest, highest, last]] of each
+// pixel in which it changes}. What lies between the lowest and the highest of a pixel cannot be seen.
+export function steps(times, values, lo, hi, view, pixels, before) {
+  const scale = pixels / (view.to - view.from), first = above(times, lo, hi, view.from);
+  const found = [];
+  let now = null;
+  for (let i = first; i < hi; i++) {
+    const x = Math.floor((times[i] - view.from) * scale);
+    if (x > pixels) break;
+    if (now && now[0] === x) {
+      if (values[i] < now[1]) now[1] = values[i];
+      if (values[i] > now[2]) now[2] = values[i];
+      now[3] = values[i];
+    } else {
+      now = [x, values[i], values[i], values[i]];
+      found.push(now);
+    }
+  }
+  return {initial: first > lo ? values[first - 1] : before, found};
 }

@@ -3,8 +3,14 @@
 // Ten hues of similar weight (after Paul Tol's and Okabe and Ito's advice: differ in lightness too), for fills with dark text in light mode.
 const HUES = [210, 28, 150, 340, 52, 265, 185, 5, 95, 310];
 
+const CATEGORIES = [[], []];
+
 // The colour of a category: hues first, then the same again lighter or darker.
 export function categoryColor(index, dark) {
+  return (CATEGORIES[dark ? 1 : 0][index] ??= madeColor(index, dark));
+}
+
+function madeColor(index, dark) {
   const hue = HUES[index % HUES.length], turn = Math.floor(index / HUES.length) % 3;
   const lightness = (dark ? 52 : 62) + [0, 12, -12][turn];
   return `hsl(${hue} ${[62, 40, 52][turn]}% ${lightness}%)`;

@@ -29,7 +29,7 @@ export class Curves {
   paint() {
     if (!this.points?.length || !this.element.isConnected) return;
     const [width, height] = [Math.max(300, this.element.clientWidth), 280];
-    const colors = theme(isDark()), c = context(this.canvas, width, height);
+    const colors = theme(isDark()), c = context(this.canvas, width, height, colors.background);
     const values = this.points.flatMap((p) => [p[2], p[3]]).concat(this.lines.map((l) => l.value)).filter((v) => v !== null && Number.isFinite(v));
     // Means of a first, random generation can be many times the best: they are cut off.
     const best = Math.min(...values), worst = Math.min(Math.max(...values), 3 * Math.max(...this.points.map((p) => p[2] ?? 0)));

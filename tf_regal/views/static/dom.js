@@ -1,5 +1,11 @@
 // Elements from text, never from markup: op names are data.
 
+// Of all that is drawn: where rows begin, titles' height, fonts.
+export const LABELS = 168;
+export const TITLE = 26;
+export const FONT = "12px Roboto, Arial, sans-serif";
+export const SMALL = "11px Roboto, Arial, sans-serif";
+
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -18,7 +24,7 @@ export function clear(node, ...children) {
 }
 
 // A canvas's context with one unit per CSS pixel.
-export function context(canvas, width, height) {
+export function context(canvas, width, height, background) {
   const ratio = window.devicePixelRatio || 1;
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {
@@ -26,9 +32,11 @@ export function context(canvas, width, height) {
     canvas.style.width = `${width}px`;
     canvas.style.height = `${height}px`;
   }
-  const c = canvas.getContext("2d");
+  // Opaque: a picture that is blended with what is behind it takes longer to show.
+  const c = canvas.getContext("2d", {alpha: false});
   c.setTransform(ratio, 0, 0, ratio, 0, 0);
-  c.clearRect(0, 0, width, height);
+  c.fillStyle = background;
+  c.fillRect(0, 0, width, height);
   return c;
 }
 

@@ -185,7 +185,7 @@ export function measuredPanel(plan, goTo) {
   table.show(found.ops);
   return element("div", {}, element("p", {}, `One call took ${timeText(found.step_ns)} where ${timeText(found.predicted_ns)} were predicted `
     + `(${percentText(found.predicted_ns / found.step_ns - 1)}); ${countText(found.ops.length)} of ${countText(plan.overview.ops)} ops were seen. `
-    + `Median error of an op: ${percentText(found.median_error)}, weighted by time: ${percentText(found.weighted_error)}.`), table.element);
+    + `The median op is off by ${percentText(found.median_error).replace("+", "")}; the median of what time is spent on by ${percentText(found.weighted_error)}.`), table.element);
 }
 
 export function opsPanel(plan, goTo) {

@@ -1,14 +1,15 @@
 // The timeline: rows of bars per device lane and link for one or several schedules on one time axis, and memory below.
 
-import {draw, hit} from "./bars.js";
+import {coarse, draw, hit} from "./bars.js";
 import {categoryColor, costColor, textIndex, theme} from "./colors.js";
-import {clear, context, element, fitted, isDark} from "./dom.js";
+import {clear, context, element, fitted, FONT, isDark, LABELS, SMALL, TITLE} from "./dom.js";
+import {MEMORY_ROW, paintMemory} from "./memory.js";
 import {byteText, moved, ticks, tickText, timeText, zoomed} from "./scales.js";
 
-const LABELS = 168, RIGHT = 12, AXIS = 26, TITLE = 26, ROW = 20, THIN_ROW = 12, LINK = 12, GAP = 4, MEMORY = 84;
+const RIGHT = 12, AXIS = 26, ROW = 20, THIN_ROW = 12, LINK = 12, GAP = 4;
 const MANY_ROWS = 24;
+const COARSE = 2048;
 const BINS = 1000; // of what the overview holds (views/chunks.py)
-const FONT = "12px Roboto, Arial, sans-serif", SMALL = "11px Roboto, Arial, sans-serif";
 
 export class Timeline {
   // on: {select(track index, op or −1), hover(track index, bar or −1, event)}
@@ -19,7 +20,7 @@ export class Timeline {
     this.colorBy = "type";
     this.found = null;
     this.selected = null;
-    this.neighbours = [];
+    [this.width, this.plot] = [320, 320 - LABELS - RIGHT];
     this.canvas = element("canvas", {tabindex: 0, role: "application", class: "timeline-canvas",
       "aria-label": "Timeline. Arrow keys move, plus and minus zoom, 0 shows all, n and p go through what was found, comma and full stop through a row's bars."});
     this.tip = element("div", {class: "tip", role: "status", hidden: true});
@@ -59,18 +60,16 @@ export class Timeline {
       y += TITLE;
     }
     devices.forEach((device, q) => {
-      this.charts.push({y, height: MEMORY, device: q});
-      y += MEMORY + 16;
+      this.charts.push({y, height: MEMORY_ROW, device: q});
+      y += MEMORY_ROW + 16;
     });
     this.height = y + 4;
   }
 
-  get width() {
-    return Math.max(320, this.element.clientWidth);
-  }
-
-  get plot() {
-    return this.width - LABELS - RIGHT;
+  // Asking the page for its layout is slow: once per picture.
+  measure() {
+    this.width = Math.max(320, this.element.clientWidth);
+    this.plot = this.width - LABELS - RIGHT;
   }
 
   redraw() {
@@ -86,17 +85,20 @@ export class Timeline {
     if (!this.tracks.length || !this.element.isConnected) return;
     const began = performance.now();
     const dark = isDark();
+    this.measure();
     this.colors = theme(dark);
     this.dark = dark;
-    const c = context(this.canvas, this.width, this.height);
+    const c = context(this.canvas, this.width, this.height, this.colors.background);
     this.paintAxis(c);
     for (const {y, track} of this.titles) this.paintTitle(c, y, track);
     for (const row of this.rows) this.paintRow(c, row);
     this.paintNeighbours(c);
-    this.paintMemory(c);
+    paintMemory(c, this);
     this.paintTime = performance.now() - began;
     this.canvas.dataset.paintMs = this.paintTime.toFixed(2);
+    // For those who test the page: what is in the picture cannot be read from it.
     this.canvas.dataset.view = `${this.view.from} ${this.view.to}`;
+    this.canvas.dataset.tracks = this.tracks.map((track) => `${track.title}${track.columns ? "" : " (binned)"}`).join("|");
   }
 
   x(ns) {
@@ -159,24 +161,47 @@ export class Timeline {
       return;
     }
     const [lo, hi] = [columns.row_ptr[number], columns.row_ptr[number + 1]];
-    let last = null;
+    const bars = this.barsToDraw(outline, columns, number, lo, hi);
+    // Narrow neighbours of one colour are filled as one: what is slow is the number of rectangles.
+    let last = null, from = 0, to = -1;
+    const fill = () => {
+      if (to > from) c.fillRect(LABELS + from, y, to - from, height);
+      to = -1;
+    };
     c.font = SMALL;
     const dim = this.found && this.found.set;
-    draw(columns.start, columns.end, lo, hi, this.view, this.plot, (x, width, bar) => {
+    draw(bars.start, bars.end, bars.lo, bars.hi, this.view, this.plot, (x, width, at) => {
+      const bar = bars.bar ? bars.bar[at] : at;
       const op = columns.op[bar];
       let color = isLink ? this.colors.transfer : this.colorOf(track, op, row, columns.end[bar] - columns.start[bar]);
       if (dim && !(this.found.plan === plan && dim.has(op))) color = this.colors.line;
+      if (color === last && width <= 3 && to >= 0 && x - to < 0.6) {
+        to = x + width;
+        return;
+      }
+      fill();
       if (color !== last) c.fillStyle = last = color;
-      const gap = width > 3 ? 0.5 : 0;
-      c.fillRect(LABELS + x, y, width - gap, height);
+      [from, to] = [x, x + width - (width > 3 ? 0.5 : 0)];
       if (width > 40 && height >= 16 && plan.names) {
+        fill();
         c.fillStyle = this.dark ? "#111" : "#000";
         last = null;
         c.fillText(fitted(c, plan.names.names[op].split("/").pop(), width - 6), LABELS + x + 3, y + height / 2 + 0.5);
       }
     });
+    fill();
     const selected = this.selected;
     if (selected && this.tracks[track].plan === selected.plan) this.paintSelection(c, columns, lo, hi, y, height, selected.op);
+  }
+
+  // A row's bars; where they are many and a pixel is wide, those of a coarse picture that is made once.
+  barsToDraw(outline, columns, number, lo, hi) {
+    const all = {start: columns.start, end: columns.end, lo, hi, bar: null};
+    if (hi - lo < 2 * COARSE || (this.view.to - this.view.from) / this.plot < outline.end_ns / COARSE) return all;
+    columns.coarse ??= [];
+    columns.coarse[number] ??= coarse(columns.start, columns.end, lo, hi, outline.end_ns, COARSE);
+    const found = columns.coarse[number];
+    return {...found, lo: 0, hi: found.bar.length};
   }
 
   paintSelection(c, columns, lo, hi, y, height, op) {
@@ -240,137 +265,6 @@ export class Timeline {
     if (this.colorBy === "cost") return costColor(Math.log1p(duration) / Math.log1p(plan.longest || 1), this.dark);
     if (this.colorBy === "layer" && plan.layers) return categoryColor(textIndex(plan.layers.labels[plan.layers.of[op]]), this.dark);
     return plan.graph ? categoryColor(plan.colorOfType[plan.graph.arrays.type[op]], this.dark) : categoryColor(0, this.dark);
-  }
-
-  paintMemory(c) {
-    if (!this.charts.length) return;
-    c.font = `600 ${FONT}`;
-    c.fillStyle = this.colors.background;
-    c.fillRect(0, this.memoryTitle + 2, this.width, TITLE - 4);
-    c.fillStyle = this.colors.text;
-    c.fillText("Memory in use", 8, this.memoryTitle + TITLE / 2);
-    let x = 120;
-    c.font = SMALL;
-    for (const [index, track] of this.tracks.entries()) {
-      if (!track.outline.memory.some((curve) => curve.length)) continue;
-      c.strokeStyle = this.trackColor(index);
-      c.lineWidth = 2;
-      c.setLineDash(index ? [5, 3] : []);
-      c.beginPath();
-      c.moveTo(x, this.memoryTitle + TITLE / 2);
-      c.lineTo(x + 22, this.memoryTitle + TITLE / 2);
-      c.stroke();
-      c.setLineDash([]);
-      c.lineWidth = 1;
-      c.fillStyle = this.colors.text;
-      c.fillText(track.title, x + 28, this.memoryTitle + TITLE / 2);
-      x += 44 + c.measureText(track.title).width;
-    }
-    for (const chart of this.charts) this.paintChart(c, chart);
-  }
-
-  trackColor(index) {
-    return [this.colors.planned, this.colors.default, this.colors.accent][index % 3];
-  }
-
-  paintChart(c, {y, height, device}) {
-    const info = this.tracks[0].plan.overview.devices[device];
-    const peaks = this.tracks.map((track) => (track.outline.peaks[device] || [0, 0])[0]);
-    const largest = Math.max(1, ...peaks);
-    // The capacity is drawn where it is near; far above it is said in words.
-    const near = info.memory !== null && info.memory <= 1.6 * largest;
-    const top = 1.12 * (near ? Math.max(largest, info.memory) : largest);
-    const toY = (bytes) => y + height - (bytes / top) * height;
-    c.fillStyle = this.colors.row;
-    c.fillRect(LABELS, y, this.plot, height);
-    c.fillStyle = this.colors.text;
-    c.font = FONT;
-    c.fillText(fitted(c, this.tracks[0].plan.devices[device], 84), 14, y + 8);
-    c.fillStyle = this.colors.faint;
-    c.font = SMALL;
-    const capacity = info.memory === null ? "no limit" : `of ${byteText(info.memory, 3)}`;
-    c.fillText(fitted(c, capacity, 84), 14, y + 24);
-    c.textAlign = "right";
-    for (const bytes of ticks(0, top, 3)) c.fillText(byteText(bytes, 3), LABELS - 6, Math.max(toY(bytes), y + 6));
-    c.textAlign = "left";
-    if (near) {
-      c.strokeStyle = this.colors.limit;
-      c.setLineDash([2, 3]);
-      c.beginPath();
-      c.moveTo(LABELS, toY(info.memory));
-      c.lineTo(LABELS + this.plot, toY(info.memory));
-      c.stroke();
-      c.setLineDash([]);
-      c.fillStyle = this.colors.limit;
-      c.fillText("capacity", LABELS + 4, toY(info.memory) - 7);
-    }
-    c.save();
-    c.beginPath();
-    c.rect(LABELS, y - 2, this.plot, height + 4);
-    c.clip();
-    this.tracks.forEach((track, index) => this.paintCurve(c, track, index, device, toY));
-    c.restore();
-  }
-
-  paintCurve(c, track, index, device, toY) {
-    const {outline, columns} = track;
-    c.strokeStyle = this.trackColor(index);
-    c.lineWidth = 1.5;
-    c.setLineDash(index ? [5, 3] : []);
-    c.beginPath();
-    const persistent = outline.persistent[device] || 0;
-    if (!columns) {
-      const curve = outline.memory[device], bin = outline.end_ns / Math.max(1, curve.length);
-      curve.forEach((bytes, i) => c.lineTo(this.x(i * bin), toY(bytes)));
-    } else {
-      const [lo, hi] = [columns.memory_ptr[device], columns.memory_ptr[device + 1]];
-      // Per pixel the least and the most: what lies between them cannot be seen.
-      let before = persistent, pixel = null, low = 0, high = 0;
-      c.moveTo(this.x(0), toY(hi > lo && columns.memory_ns[lo] === 0 ? columns.memory_bytes[lo] : persistent));
-      const flush = () => {
-        if (pixel === null) return;
-        c.lineTo(pixel, toY(low));
-        c.lineTo(pixel, toY(high));
-        c.lineTo(pixel, toY(before));
-      };
-      for (let i = lo; i < hi; i++) {
-        const at = Math.floor(this.x(columns.memory_ns[i])), bytes = columns.memory_bytes[i];
-        if (at > LABELS + this.plot + 1) {
-          flush();
-          pixel = null;
-          c.lineTo(at, toY(before));
-          break;
-        }
-        if (at !== pixel) {
-          flush();
-          c.lineTo(at, toY(before));
-          [pixel, low, high] = [at, bytes, bytes];
-        }
-        [low, high, before] = [Math.min(low, bytes), Math.max(high, bytes), bytes];
-      }
-      flush();
-      c.lineTo(this.x(outline.end_ns), toY(before));
-    }
-    c.stroke();
-    c.setLineDash([]);
-    c.lineWidth = 1;
-    const [peak, at] = outline.peaks[device] || [0, 0];
-    if (!peak) return;
-    const [x, y] = [this.x(at), toY(peak)];
-    c.fillStyle = this.trackColor(index);
-    c.beginPath();
-    c.arc(x, y, 3.5, 0, 7);
-    c.fill();
-    const text = byteText(peak);
-    c.font = SMALL;
-    const width = c.measureText(text).width;
-    const left = x + 8 + width > LABELS + this.plot ? x - 8 - width : x + 8;
-    c.fillStyle = this.colors.row;
-    c.globalAlpha = 0.85;
-    c.fillRect(left - 2, y - 7 + 14 * index, width + 4, 13);
-    c.globalAlpha = 1;
-    c.fillStyle = this.trackColor(index);
-    c.fillText(text, left, y + 14 * index);
   }
 
   // The bar under a point: {track, bar, row}, or null.
