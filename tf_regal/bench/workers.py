@@ -22,7 +22,10 @@ import tensorflow as tf
 config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=int(sys.argv[5]))
 server = tf.distribute.Server(cluster, job_name=job, task_index=task, protocol="grpc", config=config)
 print("ready", flush=True)
-sys.stdin.read()
+for line in sys.stdin:
+    if line == "reset\\n":
+        tf.config.experimental.reset_memory_stats("CPU:0")
+    print(tf.config.experimental.get_memory_info("CPU:0")["peak"], flush=True)
 os._exit(0)
 """
 
@@ -33,12 +36,12 @@ class Workers:
     Inside, TensorFlow of this process is connected to them; it must not have been used before.
 
     Attributes:
-        devices: their full device names, list of str. pids: of the processes.
+        devices: their full device names, list of str. pids: of the processes. memory_limit: as given.
     """
 
     def __init__(self, count=2, memory_limit=None, job="worker"):
         """memory_limit: bytes that the allocator of each hands out at most, as a device's memory would; None: no limit."""
-        self._count, self._limit, self._job = count, memory_limit, job
+        self._count, self.memory_limit, self._job = count, memory_limit, job
         self._processes = []
         self.devices = [f"/job:{job}/replica:0/task:{task}/device:CPU:0" for task in range(count)]
 
@@ -56,10 +59,10 @@ class Workers:
             one.close()
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
-        if self._limit is not None:
+        if self.memory_limit is not None:
             # Of TensorFlow's own allocators, without and with oneDNN: what does not fit is a ResourceExhaustedError, as on a GPU.
-            megabytes = str(max(1, self._limit >> 20))
-            environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": megabytes, "TF_MKL_ALLOC_MAX_BYTES": str(self._limit)}
+            megabytes = str(max(1, self.memory_limit >> 20))
+            environment |= {"TF_CPU_ALLOCATOR_USE_BFC": "1", "TF_CPU_BFC_MEM_LIMIT_IN_MB": megabytes, "TF_MKL_ALLOC_MAX_BYTES": str(self.memory_limit)}
         try:
             for task in range(self._count):
                 arguments = [cores[task % len(cores)], self._job, task, json.dumps(cluster), THREADS]
@@ -91,6 +94,16 @@ class Workers:
         """Ends one worker at once, as a crash would."""
         self._processes[task].kill()
         self._processes[task].wait()
+
+    def allocator_peak(self, task, reset=False):
+        """The most that a worker's allocator had given out, bytes, since it was last reset; only with a memory_limit does it keep an account of all.
+
+        reset: counts from now on.
+        """
+        process = self._processes[task]
+        process.stdin.write("reset\n" if reset else "peak\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
 
     def resident_bytes(self, task):
         """What a worker has in memory now."""
