@@ -12,6 +12,7 @@ import threading
 import pytest
 
 import tf_regal
+from tf_regal import cli
 from tf_regal.plans import Report
 from tf_regal.tensorboard import writer
 
@@ -127,21 +128,31 @@ def expectations(logdir):
     }  # fmt: skip
 
 
+def drive(script, tmp_path, **arguments):
+    """Runs a script of browser/ with arguments for it."""
+    screenshots = pathlib.Path(SCREENSHOTS or tmp_path / "screenshots")
+    screenshots.mkdir(parents=True, exist_ok=True)
+    arguments |= {"chromium": CHROMIUM, "modules": str(MODULES), "screenshots": str(screenshots)}
+    (tmp_path / "arguments.json").write_text(json.dumps(arguments), encoding="utf-8")
+    command = ["node", str(HERE / "browser" / script), str(tmp_path / "arguments.json")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.endswith("ok\n")
+
+
+@needs_browser
+def test_html_file(tmp_path):
+    path = tmp_path / "plan.json"
+    plan_of(hostile=True).save(path)
+    assert cli.main(["show", str(path), "--html", str(tmp_path / "plan.html")]) == 0
+    drive("page.mjs", tmp_path, url=(tmp_path / "plan.html").as_uri(), makespan=f"{plan_of(hostile=True).predicted.makespan_s * 1e3:.3f}".rstrip("0"))
+
+
 @needs_browser
 @pytest.mark.parametrize("options", [["--load_fast=true"], ["--load_fast=false", "--path_prefix", "/behind/a/proxy"]], ids=["fast", "prefix"])
 def test_tab(logdir, tmp_path, options):
-    screenshots = pathlib.Path(SCREENSHOTS or tmp_path / "screenshots")
-    screenshots.mkdir(parents=True, exist_ok=True)
     with TensorBoard(logdir, *options) as tensorboard:
-        arguments = {
-            "url": tensorboard.url, "chromium": CHROMIUM, "modules": str(MODULES), "screenshots": str(screenshots), "expected": expectations(logdir),
-        }  # fmt: skip
-        (tmp_path / "arguments.json").write_text(json.dumps(arguments), encoding="utf-8")
-        done = subprocess.run(
-            ["node", str(HERE / "browser" / "views.mjs"), str(tmp_path / "arguments.json")], capture_output=True, text=True, check=False, timeout=240
-        )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.endswith("ok\n")
+        drive("views.mjs", tmp_path, url=tensorboard.url, expected=expectations(logdir))
 
 
 def fetch(url):
