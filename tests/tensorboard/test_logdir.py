@@ -110,3 +110,20 @@ def test_plan_and_command_line(tmp_path, serve, capsys):
     plans, _ = serve(tmp_path).plans()
     assert {p["topology"] for p in plans} == {"2xCPU", "2xA100-40GB"}
     assert plan.fingerprint in {p["fingerprint"] for p in plans}
+
+
+def test_a_plan_that_is_tried_is_recorded_after_the_trial(tmp_path, seen):
+    """A recorded step takes longer: it must not be one of those that are compared."""
+    planned = tf_regal.function(towers, **ALWAYS | {"apply": "if_better", "verify": True}, logdir=tmp_path)
+    recorded = []
+    for _ in range(100):
+        planned(*ARGS)
+        report = seen.only("towers")
+        if report.status == "default_kept":
+            pytest.skip("nothing to be gained here by prediction")
+        found = overview(tmp_path, report.entry)["measured"] is not None
+        recorded.append(found)
+        if found:
+            assert report.measured is not None, "it was recorded during the trial"
+    assert report.measured is not None
+    assert recorded[-1] == (report.status == "planned")

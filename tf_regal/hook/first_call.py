@@ -190,8 +190,11 @@ class FirstCall:
             report.reason += f"; not verified: its {state} has a state of its own, which two functions would not share"
             return planned
 
+        recording.is_waiting = True
+
         def finish(chosen):
             self._finish_trial(chosen)
+            recording.is_waiting = False
             logbook.write(report, self._settings)
 
         return trial.Trial(self._original, planned, plan, report, finish, moves, before, self._settings.max_slowdown, self._again)

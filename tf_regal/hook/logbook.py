@@ -1,5 +1,6 @@
 """What `logdir` is for: reports and plans go to a log directory for TensorBoard, and with them one recorded call of each planned function."""
 
+import itertools
 import time
 
 import tensorflow as tf
@@ -10,13 +11,16 @@ from tf_regal.hook import measuring
 from tf_regal.tensorboard import writer
 from tf_regal.views import measured
 
+_MOST_WITHOUT_PLAN = 1000  # of a process: a program may trace without end
+_without_plan = itertools.count()
+
 _RECORD_FROM = 3  # calls of a planned function before: the first ones make things ready
 _LEAST_SECONDS = 0.3  # of a recording on workers, which is by the clock
 
 
 def write(report, settings, recorded=None):
-    """Writes a report, again where more is known by now; one warning where that fails."""
-    if settings.logdir is None:
+    """Writes a report, again where more is known by now; one warning where that fails. Of functions without a plan only the first thousand are written."""
+    if settings.logdir is None or (report.plan is None and next(_without_plan) >= _MOST_WITHOUT_PLAN):
         return
     try:
         report.entry = writer.write_report(report, settings.logdir, report.entry, recorded)
@@ -29,18 +33,21 @@ class Recording:
 
     def __init__(self, plan, report, settings):
         self._plan, self._report, self._settings = plan, report, settings
-        self._calls, self._seconds = 0, 0.0
+        self._calls = 0
+        self.is_waiting = False  # while the plan is tried, whose steps are timed
         self.is_done = settings.logdir is None or set(plan.topology.kinds) != {"CPU"}
 
     def call(self, run):
         """Calls `run` and returns its result; whatever goes wrong with the recording, it runs once."""
-        self._calls += 1
-        if self._calls < _RECORD_FROM:
+        if self.is_waiting or self._report.status != "planned":
             return run()
-        if self._report.status != "planned" or not measuring.one_at_a_time.acquire(blocking=False):
-            return run()  # rolled back, or another recording is going on
-        self.is_done = True
+        self._calls += 1
+        if self._calls < _RECORD_FROM or not measuring.one_at_a_time.acquire(blocking=False):
+            return run()  # not yet, or another recording is going on
         try:
+            if self.is_done:  # by another thread, meanwhile
+                return run()
+            self.is_done = True
             recorder, began = self._start(), time.time_ns()
             try:
                 result = run()
