@@ -2,6 +2,8 @@
 
 import os
 
+from absl import logging
+
 from tf_regal import errors
 from tf_regal.devices import Topology, detection
 from tf_regal.graph import models
@@ -48,7 +50,10 @@ def plan(model, *, inputs=None, outputs=None, signature=models.DEFAULT_SIGNATURE
     else:
         made = planning.plan_capture(read.capture, topology, chosen, show_progress=show_progress)
     if chosen.logdir is not None:
-        writer.write_plan(made, chosen.logdir)
+        try:
+            writer.write_plan(made, chosen.logdir)
+        except Exception as error:  # the plan is what was asked for
+            logging.warning("tf_regal: the plan was not written to logdir=%r: %s", chosen.logdir, error)
     return made
 
 

@@ -52,6 +52,7 @@ def shortened(graph):
         names.append(f"{op_type}_{counts[op_type]}")
     graph.names = names
     graph.members = [[name] for name in names]
+    graph.outputs = []
     graph.scratch = {model: bytes_ for model, bytes_ in graph.scratch.items() if np.any(bytes_)}
     return graph
 

@@ -15,6 +15,7 @@ _MOST_WITHOUT_PLAN = 1000  # of a process: a program may trace without end
 _without_plan = itertools.count()
 
 _RECORD_FROM = 3  # calls of a planned function before: the first ones make things ready
+_LONGEST_CALL_S = 3.0  # predicted; longer ones are not recorded
 _LEAST_SECONDS = 0.3  # of a recording on workers, which is by the clock
 
 
@@ -35,7 +36,9 @@ class Recording:
         self._plan, self._report, self._settings = plan, report, settings
         self._calls = 0
         self.is_waiting = False  # while the plan is tried, whose steps are timed
-        self.is_done = settings.logdir is None or set(plan.topology.kinds) != {"CPU"}
+        seconds = plan.predicted.makespan_s
+        # Where workers take part the recording is by the clock, and the call waits for its end.
+        self.is_done = settings.logdir is None or set(plan.topology.kinds) != {"CPU"} or seconds > _LONGEST_CALL_S
 
     def call(self, run):
         """Calls `run` and returns its result; whatever goes wrong with the recording, it runs once."""

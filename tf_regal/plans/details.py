@@ -189,6 +189,8 @@ def _schedule(data, n_ops, n_devices, n_tensors):
         raise ValueError("details: a schedule's columns have different lengths")
     if len(schedule.memory) != n_devices or len(schedule.held) != n_devices or len(schedule.transfers) != len(schedule.transfer_tensors):
         raise ValueError("details: a schedule does not fit the plan's devices")
+    if any(step[0] < 0 or step[1] < 0 for steps in schedule.memory for step in steps):
+        raise ValueError("details: a memory curve has a time or bytes below 0")
     _in_range("device", schedule.device, n_devices)
     _in_range("transfer_tensors", schedule.transfer_tensors, n_tensors)
     if n_ops and (schedule.start_ns.min() < 0 or np.any(schedule.end_ns < schedule.start_ns)):

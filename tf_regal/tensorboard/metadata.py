@@ -2,7 +2,7 @@
 
 In a log directory, for each plan (or function without one) that a program writes:
 
-    events.out.tfevents.….tf_regal                a summary value per plan, tag "<function>/<id>", of plugin PLUGIN_NAME: `views.summary` as JSON
+    tf_regal/<process>/events.out.tfevents.…      a run of its own per process: a value per plan, tag "<function>/<id>", of PLUGIN_NAME: `views.summary` as JSON
     plugins/tf_regal/<id>.plan.json               the Plan, as `Plan.save` writes it
     plugins/tf_regal/<id>.view.zip                its pieces for the front end (`views.chunks`)
 """
@@ -13,6 +13,7 @@ import re
 PLUGIN_NAME = "tf_regal"
 VERSION = 1
 ASSETS = "plugins/tf_regal"
+RUNS = "tf_regal"
 _IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MAX_SUMMARY = 1 << 20
@@ -30,7 +31,7 @@ def version_of(data):
     """The version in such bytes, or None where they are not ours."""
     try:
         version = json.loads(data)["version"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return version if isinstance(version, int) else None
 

@@ -2,6 +2,7 @@
 
 import json
 import mimetypes
+import os
 
 from tensorboard import plugin_util
 from tensorboard.backend import http_util
@@ -23,7 +24,7 @@ class RegalPlugin(base_plugin.TBPlugin):
     plugin_name = metadata.PLUGIN_NAME
 
     def __init__(self, context):
-        self._reader = reader.Reader(context.data_provider, context.logdir or "") if context.data_provider else None
+        self._reader = reader.Reader(context.data_provider, os.path.expanduser(context.logdir or "")) if context.data_provider else None
 
     def get_plugin_apps(self):
         routes = {"/plans": self._plans, "/piece": self._piece, "/download": self._download}

@@ -1,7 +1,9 @@
 """What a log directory holds: the list of plans, and the pieces of one. Whatever is damaged or too new becomes a message, never an error of TensorBoard."""
 
 import collections
+import contextlib
 import json
+import lzma
 import os
 import threading
 import zipfile
@@ -28,7 +30,8 @@ class Reader:
         self._provider, self._logdir = data_provider, logdir
         self._lock = threading.Lock()
         self._made = collections.OrderedDict()  # path and its time → pieces
-        self._runs = {}  # id → directory of its run
+        self._listed = {}  # path and its time → summary
+        self._runs = {}  # id → the directory that its writer was given, below logdir
 
     def listing(self, ctx, experiment):
         """(summaries, those with plans first, then the newest first; problems: list of str)."""
@@ -67,12 +70,13 @@ class Reader:
             newest = max(data, key=lambda datum: (datum.step, datum.wall_time), default=None)
             try:
                 one = _checked_summary(newest.numpy.item())
-            except (ValueError, AttributeError) as error:
+            except (ValueError, TypeError, AttributeError, RecursionError) as error:
                 problems.append(f"{run}, {tag}: the summary is damaged ({error})")
                 continue
             one["run"] = run
             one["time"] = newest.wall_time
-            self._runs[one["id"]] = run
+            # "D/tf_regal/<process>" writes its assets to D.
+            self._runs[one["id"]] = os.path.dirname(os.path.dirname(run)) or "."
             found[one["id"]] = one
         return found
 
@@ -89,13 +93,17 @@ class Reader:
             for name in names:
                 identity = name.removesuffix(".plan.json")
                 if identity != name and metadata.is_identity(identity):
-                    found[identity] = os.path.join(directory, metadata.ASSETS, name)
+                    with contextlib.suppress(NotThere):  # a link out of the log directory, or no file
+                        found[identity] = self._file(identity, "plan.json")
         return found
 
     def _from_asset(self, identity, path):
         """A plan file without a summary, copied here by hand perhaps."""
         try:
-            return summary.of_plan(self._load(path), identity, file=path) | {"time": os.path.getmtime(path)}
+            key = path, os.stat(path).st_mtime_ns
+            if key not in self._listed:
+                self._listed[key] = summary.of_plan(self._load(path), identity, file=path) | {"time": os.path.getmtime(path)}
+            return self._listed[key]
         except (NotThere, OSError) as error:
             return {
                 "version": summary.VERSION, "id": identity, "function": f"plan {identity}", "status": "failed", "reason": str(error), "has_plan": False,
@@ -125,7 +133,8 @@ class Reader:
             return self._made_here(identity, name)
         try:
             with zipfile.ZipFile(path) as archive:
-                version = int(archive.read("version")[:20])
+                with archive.open("version") as file:  # no more of it, whatever its size
+                    version = int(file.read(20))
                 if version > chunks.VERSION:
                     raise NotThere(f"the plan was written by a newer version of tf-regal (format {version}): update it here")
                 if version < chunks.VERSION:
@@ -135,7 +144,7 @@ class Reader:
                 return archive.read(name)
         except KeyError as error:
             raise NotThere(f"the plan has no {name}") from error
-        except (OSError, ValueError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+        except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
             raise NotThere(f"the plan's file {os.path.basename(path)} is damaged ({type(error).__name__})") from error
 
     def _made_here(self, identity, name):
@@ -144,7 +153,11 @@ class Reader:
         key = path, os.stat(path).st_mtime_ns
         with self._lock:
             if key not in self._made:
-                self._made[key] = chunks.chunks(self._load(path))
+                plan = self._load(path)
+                try:
+                    self._made[key] = chunks.chunks(plan)
+                except Exception as error:  # a plan whose parts fit together, and make no picture
+                    raise NotThere(f"the plan's file {os.path.basename(path)} cannot be drawn ({type(error).__name__}: {error})") from error
                 while len(self._made) > _KEPT:
                     self._made.popitem(last=False)
             pieces = self._made[key]
@@ -176,6 +189,22 @@ def _checked_summary(raw):
         raise ValueError("it is not what tf-regal writes")
     if found.get("version", 0) > summary.VERSION:
         raise ValueError("it was written by a newer version of tf-regal: update it here")
-    if found.get("has_plan") and not all(isinstance(found.get(key), dict) for key in ("predicted", "default")):
+    if not all(isinstance(found.get(key), str) for key in ("status", "reason")):
+        raise ValueError("its status is missing")
+    if found.get("has_plan") and not all(_are_figures(found.get(key)) for key in ("predicted", "default")):
         raise ValueError("its figures are missing")
-    return found
+    if found.get("measured") is not None and not isinstance(found["measured"], dict):
+        raise ValueError("what was measured is no figures")
+    return found if found.get("has_plan") else found | {"predicted": None, "default": None}
+
+
+def _are_figures(value):
+    """Whether it is what the front end takes for `Figures`."""
+
+    def is_number(x):
+        return isinstance(x, (int, float)) and not isinstance(x, bool)
+
+    return (
+        isinstance(value, dict) and is_number(value.get("makespan_s")) and isinstance(value.get("peak_bytes"), dict)
+        and all(is_number(x) for x in value["peak_bytes"].values())
+    )  # fmt: skip

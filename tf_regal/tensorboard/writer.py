@@ -65,7 +65,8 @@ def check(logdir):
     if not (isinstance(logdir, (str, os.PathLike)) and os.fspath(logdir)):
         raise errors.InvalidArgumentError(f"logdir={logdir!r} is not valid; expected a directory")
     try:
-        _writer(logdir)
+        with _lock:
+            _writer(logdir)
     except (OSError, tf_errors.OpError) as error:
         text = getattr(error, "message", None) or error
         raise errors.InvalidArgumentError(f"logdir={os.fspath(logdir)!r} cannot be written to: {text}. Give a directory where files can be made.") from error
@@ -118,19 +119,29 @@ def _write_summary(found, logdir, step):
     value.tensor.CopyFrom(tf.make_tensor_proto(json.dumps(found)))
     with _lock:
         writer = _writer(logdir)
-        writer.write(event.SerializeToString())
-        writer.flush()
+        try:
+            writer.write(event.SerializeToString())
+            writer.flush()
+        except BaseException:
+            # What follows half a record is never read: the next entry begins a new file.
+            _writers.pop((os.getpid(), os.fspath(logdir)), None)
+            raise
 
 
 def _writer(logdir):
-    """The event file of this process in a log directory, opened once."""
+    """The event file of this process in a log directory, opened once.
+
+    In a directory of its own: of several files in one, TensorBoard may read the last one only.
+    """
     import tensorflow as tf
 
     key = os.getpid(), os.fspath(logdir)
     if key not in _writers:
-        tf.io.gfile.makedirs(os.fspath(logdir))
-        name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}.{uuid.uuid4().hex[:8]}.tf_regal"
-        writer = tf.io.TFRecordWriter(os.path.join(os.fspath(logdir), name))
+        run = os.path.join(os.fspath(logdir), metadata.RUNS, f"{time.strftime('%Y%m%d-%H%M%S')}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:6]}")
+        tf.io.gfile.makedirs(run)
+        tf.io.gfile.makedirs(os.path.join(os.fspath(logdir), metadata.ASSETS))
+        name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}.{os.getpid()}.tf_regal"
+        writer = tf.io.TFRecordWriter(os.path.join(run, name))
         writer.write(tf.compat.v1.Event(wall_time=time.time(), file_version="brain.Event:2").SerializeToString())
         writer.flush()
         _writers[key] = writer

@@ -69,7 +69,6 @@ export class App {
       {title: "Topology", value: (s) => s.topology || "", text: (s) => s.topology || "–"},
     ], {pick: (s) => (s.has_plan ? this.choose(s.id) : this.explain(s))});
     table.show(this.summaries);
-    this.listTable = table;
     this.listBox.hidden = this.data.isSingle === true;
     clear(this.listBox, element("h2", {}, `Plans (${this.summaries.length})`), table.element,
       element("p", {class: "faint"}, "Predicted and measured: change of the objective against the default plan; below 0 is better."));
@@ -91,8 +90,12 @@ export class App {
   }
 
   async choose(id, keep = false) {
+    const request = (this.request = (this.request || 0) + 1);
     try {
       const view = await this.planView(id);
+      if (request !== this.request) return; // another one was chosen meanwhile
+      this.selectedView = null;
+      if (this.selectedOp >= view.overview.ops) this.selectedOp = -1;
       this.say("");
       if (!keep) {
         this.compared = null;
@@ -105,6 +108,7 @@ export class App {
       this.paintPlan();
       await this.loadRest(view);
     } catch (error) {
+      if (request !== this.request) return;
       this.chosen = null;
       this.say(`This plan could not be loaded: ${error.message}`);
       clear(this.main);
@@ -126,18 +130,24 @@ export class App {
   }
 
   async compareWith(id) {
+    const request = this.request;
+    this.select(0, -1); // what is selected may be of the plan that goes
     if (!id) {
       this.compared = null;
       this.refreshTracks();
       return;
     }
     try {
-      this.compared = await this.planView(id);
+      const view = await this.planView(id);
+      if (request !== this.request) return;
+      this.compared = view;
       this.refreshTracks();
       await this.loadRest(this.compared);
     } catch (error) {
+      if (request !== this.request) return;
       this.compared = null;
       this.say(`The other plan could not be loaded: ${error.message}`);
+      this.refreshTracks();
     }
   }
 
@@ -283,7 +293,7 @@ export class App {
     // In the order of the planned starts.
     this.found.sorted ??= [...list].sort((a, b) => this.chosen.columns.planned.op_start[a] - this.chosen.columns.planned.op_start[b]);
     this.found.at = (this.found.at + step + list.length) % list.length;
-    this.goTo(this.found.sorted[this.found.at]);
+    this.goTo(this.found.sorted[this.found.at], this.found.plan);
     this.count.textContent = `${this.found.at + 1} of ${list.length}`;
   }
 
@@ -298,13 +308,13 @@ export class App {
     this.paintSide();
   }
 
-  goTo(op) {
-    const view = this.tab === "timeline" && this.selectedView ? this.selectedView : this.chosen;
+  // Selects an op of a plan, the chosen one unless it is said, and brings it into view.
+  goTo(op, view = this.chosen) {
     if (this.tab !== "timeline") this.open("timeline");
-    let track = this.timeline.tracks.findIndex((t) => t.plan === view && t.columns);
-    if (track < 0) track = 0;
+    const track = this.timeline.tracks.findIndex((t) => t.plan === view && t.columns);
+    if (track < 0) return; // not among what is shown
     this.select(track, op);
-    if (this.timeline.tracks[track]?.columns) this.timeline.reveal(track, op);
+    this.timeline.reveal(track, op);
   }
 
   paintSide() {
@@ -313,7 +323,8 @@ export class App {
       clear(this.side, this.longestWaits());
       return;
     }
-    clear(this.side, opPanel(this.selectedView || this.chosen, this.selectedOp, (op) => this.goTo(op)));
+    const view = this.selectedView || this.chosen;
+    clear(this.side, opPanel(view, this.selectedOp, (op) => this.goTo(op, view)));
   }
 
   // Where devices stand idle longest: shown while nothing is selected.

@@ -42,7 +42,8 @@ function colorOf(colors, index) {
 
 function paintChart(c, timeline, {y, height, device}) {
   const {tracks, colors, plot} = timeline;
-  const info = tracks[0].plan.overview.devices[device];
+  const {plan} = tracks.find((track) => track.plan.overview.devices.length > device);
+  const info = plan.overview.devices[device];
   const largest = Math.max(1, ...tracks.map((track) => (track.outline.peaks[device] || [0, 0])[0]));
   // The capacity is drawn where it is near; far above it is said in words.
   const near = info.memory !== null && info.memory <= 1.6 * largest;
@@ -52,7 +53,7 @@ function paintChart(c, timeline, {y, height, device}) {
   c.fillRect(LABELS, y, plot, height);
   c.fillStyle = colors.text;
   c.font = FONT;
-  c.fillText(fitted(c, tracks[0].plan.devices[device], 84), 14, y + 8);
+  c.fillText(fitted(c, plan.devices[device], 84), 14, y + 8);
   c.fillStyle = colors.faint;
   c.font = SMALL;
   c.fillText(fitted(c, info.memory === null ? "no limit" : `of ${byteText(info.memory, 3)}`, 84), 14, y + 24);
@@ -73,8 +74,10 @@ function paintChart(c, timeline, {y, height, device}) {
   c.beginPath();
   c.rect(LABELS, y - 2, plot, height + 4);
   c.clip();
-  tracks.forEach((track, index) => paintCurve(c, timeline, track, index, device, toY));
-  tracks.forEach((track, index) => paintPeak(c, timeline, track, index, device, toY));
+  // A compared plan may have fewer devices, and of a measurement there is no memory.
+  const shown = (track) => (track.outline.memory[device] || []).length > 0;
+  tracks.forEach((track, index) => shown(track) && paintCurve(c, timeline, track, index, device, toY));
+  tracks.forEach((track, index) => shown(track) && paintPeak(c, timeline, track, index, device, toY));
   c.restore();
 }
 

@@ -12,7 +12,7 @@ const COARSE = 2048;
 const BINS = 1000; // of what the overview holds (views/chunks.py)
 
 export class Timeline {
-  // on: {select(track index, op or −1), hover(track index, bar or −1, event)}
+  // on: {select(track index, op or −1), next(step): to the next match}
   constructor(on) {
     this.on = on;
     this.tracks = [];
@@ -54,7 +54,7 @@ export class Timeline {
       y += 6;
     }
     this.charts = [];
-    const devices = this.tracks.length ? this.tracks[0].plan.overview.devices : [];
+    const devices = this.tracks.map((track) => track.plan.overview.devices).reduce((most, other) => (other.length > most.length ? other : most), []);
     if (devices.length) {
       this.memoryTitle = y;
       y += TITLE;
@@ -82,7 +82,12 @@ export class Timeline {
   }
 
   paint() {
-    if (!this.tracks.length || !this.element.isConnected) return;
+    if (!this.element.isConnected) return;
+    if (!this.tracks.length) {
+      this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
+      this.canvas.dataset.tracks = "";
+      return;
+    }
     const began = performance.now();
     const dark = isDark();
     this.measure();

@@ -85,7 +85,7 @@ def test_several_runs_below_one_directory(tmp_path, serve):
         tf_regal.write_plan(plan_of(), tmp_path / run)
     server = serve(tmp_path)
     plans, _ = server.plans()
-    assert {p["run"] for p in plans} == {"first", "second/inner"}
+    assert {p["run"].partition("/tf_regal/")[0] for p in plans} == {"first", "second/inner"}
     for plan in plans:
         assert server.get("piece", id=plan["id"], name="overview.json").status_code == 200
 
@@ -142,7 +142,10 @@ def test_links_out_of_the_log_directory_are_not_followed(tmp_path, serve):
     shutil.move(path, outside)
     identity = assets(log, "view.zip")[0].name.removesuffix(".view.zip")
     (log / metadata.ASSETS / f"{identity}.plan.json").symlink_to(outside)
-    assert serve(log).get("download", id=identity, what="plan").status_code == 404
+    server = serve(log)
+    assert server.get("download", id=identity, what="plan").status_code == 404
+    (log / metadata.ASSETS / "evil.plan.json").symlink_to(outside)
+    assert "evil" not in {plan["id"] for plan in server.plans()[0]}
 
 
 def test_unknown_pieces_and_downloads(logdir, serve):
@@ -168,6 +171,14 @@ def newer_zip(content):
     return buffer.getvalue()
 
 
+def endless_version(content):
+    """A zip whose version is a hundred megabytes of digits."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as new:
+        new.writestr("version", "9" * (100 << 20))
+    return buffer.getvalue()
+
+
 def bomb(content):
     """A zip whose directory says that a piece is larger than anything that is read."""
     at = content.rindex(b"overview.json")  # of the central directory
@@ -181,6 +192,7 @@ DAMAGE = {
     "no zip": (lambda c: b"\xff" * 1000, r"damaged"),
     "a newer version": (newer_zip, r"newer version of tf-regal.*update"),
     "too large": (bomb, r"larger than"),
+    "an endless version": (endless_version, r"newer version"),
 }
 
 
@@ -230,7 +242,7 @@ def test_a_plan_file_alone_is_shown_and_a_damaged_one_reported(tmp_path, serve):
 
 
 def test_a_killed_writer_leaves_nothing_that_breaks_the_reader(logdir, serve):
-    (events,) = logdir.glob("*tfevents*")
+    (events,) = logdir.glob("tf_regal/*/*tfevents*")
     whole = events.read_bytes()
     events.write_bytes(whole + whole[-300:-100])  # a record that was begun, and a temporary file of an asset
     (logdir / metadata.ASSETS / "x.plan.json.0123.tmp").write_text("{", encoding="utf-8")
@@ -254,7 +266,7 @@ def write_raw(logdir, content, payload):
         file.write(event.SerializeToString())
 
 
-GOOD = json.dumps({"version": 1, "id": "a", "function": "f", "status": "skipped", "has_plan": False})
+GOOD = json.dumps({"version": 1, "id": "a", "function": "f", "status": "skipped", "reason": "", "has_plan": False})
 RAW = {
     "a newer format": (json.dumps({"version": metadata.VERSION + 1}).encode(), GOOD, "newer version"),
     "of another program": (b"\x08\x01", GOOD, "something else"),
@@ -264,6 +276,11 @@ RAW = {
     "a plan without figures": (metadata.content(), GOOD.replace("false", "true"), "figures"),
     "too long": (metadata.content(), GOOD.replace('"f"', json.dumps("f" * (metadata.MAX_SUMMARY + 1))), "bytes"),
     "several": (metadata.content(), [GOOD, GOOD], "damaged"),
+    "a number": (metadata.content(), 3.5, "damaged"),
+    "a version that is none": (metadata.content(), GOOD.replace('"version": 1', '"version": "x"'), "damaged"),
+    "nested too deeply": (metadata.content(), "[" * 100_000, "damaged"),
+    "empty figures": (metadata.content(), GOOD.replace("false", 'true, "reason": "", "predicted": {}, "default": {}'), "figures"),
+    "no status": (metadata.content(), GOOD.replace('"skipped"', "7"), "status"),
 }
 
 
