@@ -1,7 +1,6 @@
 """The plugin that TensorBoard loads. Read-only routes; what they give is described in http_api.md."""
 
 import json
-import mimetypes
 import os
 
 from tensorboard import plugin_util
@@ -43,7 +42,7 @@ class RegalPlugin(base_plugin.TBPlugin):
     def _static(self, name):
         def serve(request):
             content = (page.static_files() / name).read_bytes()
-            return http_util.Respond(request, content, _TYPES.get(name[name.rindex("."):]) or mimetypes.guess_type(name)[0])
+            return http_util.Respond(request, content, _TYPES[name[name.rindex("."):]])
 
         return serve
 

@@ -59,11 +59,10 @@ class Reader:
     def _summaries(self, ctx, experiment, run, tags, problems):
         if not tags:
             return {}
-        filters = {"runs": [run], "tags": tags}
         from tensorboard.data import provider
 
         read = self._provider.read_tensors(
-            ctx, experiment_id=experiment, plugin_name=metadata.PLUGIN_NAME, downsample=100, run_tag_filter=provider.RunTagFilter(**filters)
+            ctx, experiment_id=experiment, plugin_name=metadata.PLUGIN_NAME, downsample=100, run_tag_filter=provider.RunTagFilter(runs=[run], tags=tags)
         )
         found = {}
         for tag, data in read.get(run, {}).items():

@@ -9,7 +9,7 @@ import time
 import uuid
 import zipfile
 
-from tf_regal import errors
+from tf_regal import errors, storage
 from tf_regal.tensorboard import metadata
 from tf_regal.views import chunks, summary
 
@@ -31,7 +31,7 @@ def write_plan(plan, logdir):
     """
     if not hasattr(plan, "topology") or not hasattr(plan, "fingerprint"):
         raise errors.InvalidArgumentError(f"plan={plan!r} is not a tf_regal.Plan. Make one with tf_regal.plan, or read one with tf_regal.load_plan.")
-    identity = new_identity()
+    identity = _new_identity()
     path = _write_assets(plan, logdir, identity)
     _write_summary(summary.of_plan(plan, identity, file=path), logdir, 0)
     return path
@@ -43,7 +43,7 @@ def write_report(report, logdir, identity=None, measured=None):
     identity: of an earlier writing of the same report. measured: a `views.measured.Measured`, or None.
     """
     again = identity is not None
-    identity = identity or new_identity()
+    identity = identity or _new_identity()
     found = summary.of_report(report, identity)
     if report.plan is not None:
         if not again or measured is not None:
@@ -54,7 +54,7 @@ def write_report(report, logdir, identity=None, measured=None):
     return identity
 
 
-def new_identity():
+def _new_identity():
     return f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:12]}"
 
 
@@ -77,8 +77,6 @@ def _path(logdir, identity, ending):
 
 
 def _write_assets(plan, logdir, identity, measured=None):
-    from tf_regal import storage
-
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.writestr("version", str(chunks.VERSION))
