@@ -41,7 +41,11 @@ class StrategyProcesses:
             )
         # Those that step: both workers, or the coordinator.
         self._stepping = self._processes if self._kind == "mirrored" else self._processes[-1:]
-        self._answers()
+        try:
+            self._answers()
+        except BaseException:
+            self.__exit__()
+            raise
 
     def _answers(self):
         answers = [process.stdout.readline() for process in self._stepping]
@@ -119,7 +123,9 @@ def parameters(name):
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type != "chief":
         config = tf.compat.v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=8)
-        tf.distribute.Server(resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=config).join()
+        _ = tf.distribute.Server(resolver.cluster_spec(), job_name=resolver.task_type, task_index=resolver.task_id, protocol="grpc", config=config)
+        sys.stdin.read()  # until the process that started this one ends
+        os._exit(0)
     strategy = tf.distribute.ParameterServerStrategy(resolver)
     coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
     with strategy.scope():

@@ -103,7 +103,9 @@ class Workers:
         process = self._processes[task]
         process.stdin.write("reset\n" if reset else "peak\n")
         process.stdin.flush()
-        return int(process.stdout.readline())
+        if not (answer := process.stdout.readline()):
+            raise errors.TfRegalError(f"worker {task} has ended (exit status {process.wait()})")
+        return int(answer)
 
     def resident_bytes(self, task):
         """What a worker has in memory now."""
