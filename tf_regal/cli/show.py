@@ -29,7 +29,7 @@ def add_parser(subparsers):
     parser.add_argument(
         "--chrome-trace", metavar="F", help="also write the predicted schedule in Chrome's trace format"
     )
-    parser.add_argument("--html", metavar="F", help="also write one HTML file with all views, the same as TensorBoard's tab")
+    parser.add_argument("--html", metavar="F", help="also write one HTML file with the views of TensorBoard's tab, but for what was measured")
     parser.add_argument("--png", metavar="F", help="also draw the schedules and memory (.png, .svg or .pdf; needs matplotlib)")
     options.add_output(parser)
     return parser
