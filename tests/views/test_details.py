@@ -57,8 +57,10 @@ DAMAGE = {
     "half an edge": lambda d: d["control_ptr"].__setitem__(-1, 10**6),
     "a device too many": lambda d: d["default"]["device"].__setitem__(0, 99),
     "an op that ends before it starts": lambda d: d["default"]["end_ns"].__setitem__(0, -1),
-    "a curve too few": lambda d: d["planned"]["memory"].pop(),
-    "text for a number": lambda d: d["planned"]["start_ns"].__setitem__(0, "soon"),
+    "a curve too few": lambda d: d["default"]["memory"].pop(),
+    "text for a number": lambda d: d["default"]["start_ns"].__setitem__(0, "soon"),
+    "a time before the beginning": lambda d: d["default"]["memory"][0].__setitem__(0, [-1, 5]),
+    "a transfer's tensor too many": lambda d: d["planned"]["transfer_tensors"].append(0),
     "a buffer of no op": lambda d: d["planned"]["held"].__setitem__(0, [[10**6, 1, 0, 0, 0, 0]]),
     "no schedule": lambda d: d.pop("default"),
 }

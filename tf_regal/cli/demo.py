@@ -8,6 +8,7 @@ import numpy as np
 from tf_regal import errors
 from tf_regal.cli import options, output, startup, summary
 from tf_regal.cli.output import byte_text, percent_text, time_text
+from tf_regal.devices import spec
 
 _CALLS = 8  # measured calls of the inference
 _DEVICE = "CPU:0"
@@ -175,7 +176,7 @@ def _same(a, b):
 
 
 def _training_text(found):
-    default, planned, called = found["default"], found["predicted"], summary.short_names(list(found["ops"]))
+    default, planned, called = found["default"], found["predicted"], spec.short_names(list(found["ops"]))
     rows = [
         ("", "default", "planned", "change"),
         _times("predicted time per step", default["makespan_s"], planned["makespan_s"]),

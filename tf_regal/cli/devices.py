@@ -3,7 +3,8 @@
 import math
 
 from tf_regal import devices
-from tf_regal.cli import options, output, startup, summary
+from tf_regal.cli import options, output, startup
+from tf_regal.devices import spec
 
 _EPILOG = """\
 examples:
@@ -61,7 +62,7 @@ def run(args):
 
 
 def _topology_text(topology, title):
-    called = summary.short_names(topology.names)
+    called = spec.short_names(topology.names)
     rows = [(title, "model", "peak", "bandwidth", "lanes", "memory", "overhead per op")]
     for device in topology.devices:
         rows.append(

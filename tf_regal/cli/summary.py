@@ -3,11 +3,11 @@
 import dataclasses
 
 from tf_regal.cli.output import byte_text, percent_text, table, time_text
+from tf_regal.devices.spec import short_names
+from tf_regal.plans.details import BUFFERS
 from tf_regal.views import waits
 
 _LONGEST = 5
-_BUFFERS = ("output", "copy", "scratch")
-_LOCAL = "/job:localhost/replica:0/task:0/device:"
 
 
 def figures(plan, path):
@@ -66,12 +66,6 @@ def full_text(found):
         _longest(found),
     ]
     return "\n\n".join(parts)
-
-
-def short_names(names):
-    """{device name: what to call it}: "GPU:0" where all devices are this process's, else the name in full."""
-    local = all(name.startswith(_LOCAL) for name in names)
-    return {name: name.removeprefix(_LOCAL) if local else name for name in names}
 
 
 def _change(new, old):
@@ -136,7 +130,7 @@ def _peak_owners(plan):
     q = plan.topology.names.index(name)
     persistent = int(plan.persistent_bytes[plan.device == q].sum())
     held = [
-        {"op": plan.ops[op], "bytes": size, "kept_by": plan.ops[keeper] if keeper >= 0 else None, "is": _BUFFERS[kind]}
+        {"op": plan.ops[op], "bytes": size, "kept_by": plan.ops[keeper] if keeper >= 0 else None, "is": BUFFERS[kind]}
         for op, size, _, _, keeper, kind in plan.details.planned.held[q][:_LONGEST]
     ]
     return {"device": name, "peak_bytes": peaks[name], "persistent_bytes": persistent, "buffers": held}

@@ -106,3 +106,12 @@ class Link:
 
 
 FREE_LINK = Link(latency_ns=0, bandwidth=math.inf)
+
+
+_LOCAL = "/job:localhost/replica:0/task:0/device:"
+
+
+def short_names(names):
+    """{device name: what to call it}: "GPU:0" where all devices are this process's, else the name in full."""
+    local = all(name.startswith(_LOCAL) for name in names)
+    return {name: name.removeprefix(_LOCAL) if local else name for name in names}

@@ -1,5 +1,7 @@
 """A plan's schedule as Chrome trace events."""
 
+from tf_regal.plans import lanes
+
 
 def events(plan):
     """A dict in Chrome's JSON trace format: one process per device with a lane per running op, one for each link, and memory counters."""
@@ -7,16 +9,11 @@ def events(plan):
     names = plan.topology.names
     for q, name in enumerate(names):
         result.append({"ph": "M", "pid": q, "tid": 0, "name": "process_name", "args": {"name": name}})
-    busy_until = [[] for _ in names]  # per device and lane: ns
+    lane, _ = lanes.lanes(plan.device, plan.start_ns, plan.end_ns, len(names))
     for op in plan.start_order:
         q = int(plan.device[op])
         start, end = int(plan.start_ns[op]), int(plan.end_ns[op])
-        lanes = busy_until[q]
-        lane = next((i for i, until in enumerate(lanes) if until <= start), len(lanes))
-        if lane == len(lanes):
-            lanes.append(0)
-        lanes[lane] = end
-        result.append({"ph": "X", "pid": q, "tid": lane, "name": plan.ops[op], "ts": start / 1e3, "dur": (end - start) / 1e3})
+        result.append({"ph": "X", "pid": q, "tid": int(lane[op]), "name": plan.ops[op], "ts": start / 1e3, "dur": (end - start) / 1e3})
     for op, source, destination, start, end, size in plan.transfers:
         link = 1000 + source * len(names) + destination
         result.append(

@@ -7,8 +7,14 @@ import dataclasses
 
 import numpy as np
 
+from tf_regal.plans import columns
+
 OUTPUT, COPY, SCRATCH = 0, 1, 2
 """What a buffer is: an op's output, a copy that a transfer made, or scratch memory of an op."""
+
+BUFFERS = ("output", "copy", "scratch")
+
+_OWN = ("transfer_tensors", "held")  # of a schedule, and not of a plan
 
 _MAX_HELD = 200  # buffers per device, the largest
 _MAX_ALIASES = 1000
@@ -50,31 +56,37 @@ class Details:
     search: dict | None = None
 
     def to_json(self):
-        return {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        """A dict of JSON values; of the planned schedule only what the plan does not have itself."""
+        data = {field.name: _plain(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        data["planned"] = {name: data["planned"][name] for name in _OWN}
+        return data
 
     @classmethod
-    def from_json(cls, data, n_ops, n_devices):
-        """Raises ValueError (or KeyError, TypeError) where the parts do not fit together."""
-        arrays = {name: _whole(name, data[name]) for name in ("producer", "size", "input_ptr", "input_idx", "control_ptr", "control_idx")}
+    def from_json(cls, data, plan):
+        """Of a plan that is read but for its details. Raises ValueError (or KeyError, TypeError) where the parts do not fit together."""
+        n_ops, n_devices = len(plan.ops), plan.topology.n_devices
+        arrays = {name: columns.whole(name, data[name]) for name in ("producer", "size", "input_ptr", "input_idx", "control_ptr", "control_idx")}
         m = len(arrays["producer"])
         if len(data["types"]) != n_ops or len(data["outputs"]) not in (0, n_ops) or len(arrays["size"]) != m:
             raise ValueError("details: their columns have different lengths")
         for name, high in (("producer", n_ops), ("input_idx", m), ("control_idx", n_ops)):
-            _in_range(name, arrays[name], high)
+            columns.in_range(name, arrays[name], high)
         for name in ("input", "control"):
             ptr = arrays[f"{name}_ptr"]
             if len(ptr) != n_ops + 1 or ptr[0] != 0 or np.any(np.diff(ptr) < 0) or ptr[-1] != len(arrays[f"{name}_idx"]):
                 raise ValueError(f"details: {name}_ptr does not fit")
         types, outputs = ([str(text) for text in data[name]] for name in ("types", "outputs"))
-        schedules = {name: _schedule(data[name], n_ops, n_devices, m) for name in ("planned", "default")}
-        return cls(types, outputs, **arrays, **schedules, search=data.get("search"))
+        shared = {name: getattr(plan, name) for name in ("device", "start_ns", "end_ns", "transfers", "memory")}
+        planned = _checked(Schedule(**shared, **_own(data["planned"])), n_ops, n_devices, m)
+        return cls(types, outputs, **arrays, planned=planned, default=_schedule(data["default"], n_ops, n_devices, m), search=data.get("search"))
 
 
 def details(graph, problem, run, default_run, search=None):
     """The `Details` of a plan: OpGraph, Problem, and the two runs with timelines."""
+    consumers = _Consumers(problem)
     return Details(
         list(graph.types), list(graph.outputs), problem.producer, problem.size, problem.input_ptr, problem.input_idx, problem.control_ptr, problem.control_idx,
-        _from_run(problem, run), _from_run(problem, default_run), search,
+        *(_from_run(problem, one, consumers) for one in (run, default_run)), search,
     )
 
 
@@ -88,14 +100,14 @@ def memory(run):
     return [[(int(t), int(b)) for t, b in steps] for steps in run.memory]
 
 
-def _from_run(problem, run):
+def _from_run(problem, run, consumers):
     return Schedule(
         np.asarray(run.device), np.asarray(run.start), np.asarray(run.end), transfers(problem, run), np.asarray(run.transfers)[:, 0].astype(np.int64),
-        memory(run), [_held(problem, run, q) for q in range(problem.n_devices)],
+        memory(run), [_held(problem, run, q, consumers) for q in range(problem.n_devices)],
     )
 
 
-def _held(problem, run, q):
+def _held(problem, run, q, consumers):
     """The rows of `Schedule.held` for one device."""
     rows = run.allocations[run.allocations[:, 1] == q]
     if not len(rows):
@@ -114,7 +126,6 @@ def _held(problem, run, q):
             live[buffer][2] = ns
     chosen = sorted(live, key=lambda buffer: (-live[buffer][1], buffer))[:_MAX_HELD]
     allocated = set(rows[:, 2].tolist())
-    consumers = _Consumers(problem)
     result = []
     for buffer in chosen:
         began, size, until = live[buffer]
@@ -130,7 +141,7 @@ def _held(problem, run, q):
 
 
 class _Consumers:
-    """tensor → ops that take it; made once, on demand."""
+    """tensor → ops that take it, and op → tensors that it makes."""
 
     def __init__(self, problem):
         ops = np.repeat(np.arange(problem.n_ops), np.diff(problem.input_ptr))
@@ -178,39 +189,34 @@ def _plain(value):
     return value
 
 
+def _own(data):
+    """The parts of `_OWN` as arguments of Schedule."""
+    held = [columns.rows("details: held", rows, 6) for rows in data["held"]]
+    return {"transfer_tensors": columns.whole("details: transfer_tensors", data["transfer_tensors"]), "held": held}
+
+
 def _schedule(data, n_ops, n_devices, n_tensors):
     schedule = Schedule(
-        _whole("device", data["device"]).astype(np.int32), _whole("start_ns", data["start_ns"]), _whole("end_ns", data["end_ns"]),
-        [tuple(row) for row in _whole("transfers", data["transfers"], 6).tolist()], _whole("transfer_tensors", data["transfer_tensors"]),
-        [[tuple(step) for step in _whole("memory", steps, 2).tolist()] for steps in data["memory"]],
-        [[tuple(row) for row in _whole("held", rows, 6).tolist()] for rows in data["held"]],
-    )
+        columns.whole("details: device", data["device"]).astype(np.int32), columns.whole("details: start_ns", data["start_ns"]),
+        columns.whole("details: end_ns", data["end_ns"]), columns.rows("details: transfers", data["transfers"], 6),
+        memory=[columns.rows("details: memory", steps, 2) for steps in data["memory"]], **_own(data),
+    )  # fmt: skip
+    return _checked(schedule, n_ops, n_devices, n_tensors)
+
+
+def _checked(schedule, n_ops, n_devices, n_tensors):
     if not len(schedule.device) == len(schedule.start_ns) == len(schedule.end_ns) == n_ops:
         raise ValueError("details: a schedule's columns have different lengths")
     if len(schedule.memory) != n_devices or len(schedule.held) != n_devices or len(schedule.transfers) != len(schedule.transfer_tensors):
         raise ValueError("details: a schedule does not fit the plan's devices")
     if any(step[0] < 0 or step[1] < 0 for steps in schedule.memory for step in steps):
         raise ValueError("details: a memory curve has a time or bytes below 0")
-    _in_range("device", schedule.device, n_devices)
-    _in_range("transfer_tensors", schedule.transfer_tensors, n_tensors)
+    columns.in_range("details: device", schedule.device, n_devices)
+    columns.in_range("details: transfer_tensors", schedule.transfer_tensors, n_tensors)
     if n_ops and (schedule.start_ns.min() < 0 or np.any(schedule.end_ns < schedule.start_ns)):
         raise ValueError("details: an op starts before 0 or ends before it starts")
     if any(not (0 <= t[0] < n_ops and max(t[1:3]) < n_devices and min(t) >= 0 and t[4] >= t[3]) for t in schedule.transfers):
         raise ValueError("details: a transfer names an op or device that it does not have")
-    if any(not (0 <= row[0] < n_ops and -1 <= row[4] < n_ops) for rows in schedule.held for row in rows):
+    if any(not (0 <= row[0] < n_ops and -1 <= row[4] < n_ops and 0 <= row[5] < len(BUFFERS)) for rows in schedule.held for row in rows):
         raise ValueError("details: a buffer names an op that it does not have")
     return schedule
-
-
-def _whole(name, values, columns=None):
-    array = np.array(values)
-    if array.size == 0:
-        return np.empty((0,) if columns is None else (0, columns), np.int64)
-    if array.dtype.kind != "i" or array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
-        raise ValueError(f"details: {name} must hold {'whole numbers' if columns is None else f'rows of {columns} whole numbers'}")
-    return array.astype(np.int64)
-
-
-def _in_range(name, values, high):
-    if values.size and (values.min() < 0 or values.max() >= high):
-        raise ValueError(f"details: {name} names what is not there")

@@ -8,6 +8,7 @@ import numpy as np
 
 from tf_regal import errors, storage
 from tf_regal.devices import Topology
+from tf_regal.plans import columns
 from tf_regal.plans import details as details_lib
 from tf_regal.plans import variables as variables_lib
 from tf_regal.search import OBJECTIVES
@@ -147,13 +148,13 @@ class Plan:
             plan = cls(
                 ops=_texts("ops", data["ops"]),
                 device=_indices("device", data["device"]),
-                start_order=_whole("start_order", data["start_order"]).tolist(),
+                start_order=columns.whole("start_order", data["start_order"]).tolist(),
                 edges=_indices("edges", data["edges"], 2),
-                start_ns=_whole("start_ns", data["start_ns"]),
-                end_ns=_whole("end_ns", data["end_ns"]),
-                transfers=[tuple(row) for row in _whole("transfers", data["transfers"], 6).tolist()],
-                memory=[[tuple(step) for step in _whole("memory", steps, 2).tolist()] for steps in data["memory"]],
-                persistent_bytes=_whole("persistent_bytes", data["persistent_bytes"]),
+                start_ns=columns.whole("start_ns", data["start_ns"]),
+                end_ns=columns.whole("end_ns", data["end_ns"]),
+                transfers=columns.rows("transfers", data["transfers"], 6),
+                memory=[columns.rows("memory", steps, 2) for steps in data["memory"]],
+                persistent_bytes=columns.whole("persistent_bytes", data["persistent_bytes"]),
                 predicted=Figures(**data["predicted"]),
                 default=Figures(**data["default"]),
                 bounds=Bounds(**data["bounds"]),
@@ -169,7 +170,7 @@ class Plan:
             )
             _check(plan)
             if data.get("details") is not None:
-                plan.details = details_lib.Details.from_json(data["details"], len(plan.ops), plan.topology.n_devices)
+                plan.details = details_lib.Details.from_json(data["details"], plan)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             text = str(error) if type(error) is ValueError else repr(error)
             raise errors.PlanFileError(f"the plan is damaged: {text}. Plan again.") from error
@@ -186,18 +187,8 @@ class Plan:
         storage.write_atomically(path, json.dumps(chrome_trace.events(self)))
 
 
-def _whole(name, values, columns=None):
-    """int64 [k] or [k, columns] from a list of whole numbers (ValueError otherwise: nothing is cut or rounded silently)."""
-    array = np.array(values)
-    if array.size == 0 and isinstance(values, list) and not any(values):
-        return np.empty((0,) if columns is None else (0, columns), np.int64)
-    if array.dtype != np.int64 or array.ndim != (1 if columns is None else 2) or (columns is not None and array.shape[1] != columns):
-        raise ValueError(f"{name} must hold {'whole numbers' if columns is None else f'rows of {columns} whole numbers'}")
-    return array
-
-
-def _indices(name, values, columns=None):
-    array = _whole(name, values, columns)
+def _indices(name, values, count=None):
+    array = columns.whole(name, values, count)
     if array.size and (array.min() < 0 or array.max() >= 1 << 31):
         raise ValueError(f"{name}: it names devices or ops that it does not have")
     return array.astype(np.int32)

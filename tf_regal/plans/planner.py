@@ -15,6 +15,7 @@ MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
 
 _PROGRESS_AFTER_S = 1.0
+_SAMPLED_SHARE = 0.02
 
 
 def make_plan(graph, topology, settings, show_progress=False, propose=None):
@@ -50,7 +51,8 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         else:
             solution = method(settings.method)(task, budget)
     seconds = time.monotonic() - began
-    if task.proposal is not None:
+    # Beside the search, and small beside it: where time is short or the search small, nobody is shown it.
+    if task.proposal is not None and settings.seconds is None and _SAMPLED_SHARE * settings.evaluations >= trace.SAMPLED_EVALUATIONS:
         task.trace.samples = trace.sample_proposal(task)
     footprint = _footprint(problem, topology)
     synchronous = set(topology.kinds) == {"CPU"} and topology.n_devices > 1

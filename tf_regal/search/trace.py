@@ -7,11 +7,12 @@ import numpy as np
 from tf_regal.search.proposal import table
 
 _SAMPLES = 32
+SAMPLED_EVALUATIONS = 2 * _SAMPLES
 
 
 @dataclasses.dataclass
 class Trace:
-    """Figures of the objective: ns for "runtime", bytes for "peak_memory".
+    """Figures of the objective: ns for "runtime", bytes for "peak_memory", also of candidates that do not fit.
 
     points: rows of (phase, evaluations so far, best, mean or None: of the candidates of a generation). seeds: rows of (what it is, makespan ns, largest
     peak bytes, whether it fits). samples: {"proposed", "uniform": figures of that many candidates}, empty without a proposal.
@@ -20,10 +21,6 @@ class Trace:
     points: list = dataclasses.field(default_factory=list)
     seeds: list = dataclasses.field(default_factory=list)
     samples: dict = dataclasses.field(default_factory=dict)
-
-    @property
-    def evaluations(self):
-        return self.points[-1][1] if self.points else 0
 
     def point(self, phase, evaluations, best, mean=None):
         self.points.append((phase, int(evaluations), float(best), None if mean is None else float(mean)))
@@ -37,9 +34,8 @@ class Trace:
         self.seeds.append((label, int(run.makespan), int(run.peak.max()), bool(run.feasible)))
 
     def to_json(self):
-        """A dict of JSON values; infinity, of a generation in which nothing fits, becomes None."""
-        points = [(phase, made, *(x if x is not None and np.isfinite(x) else None for x in figures)) for phase, made, *figures in self.points]
-        return {"points": points, "seeds": self.seeds, "samples": self.samples}
+        """A dict of JSON values."""
+        return dataclasses.asdict(self)
 
 
 def figure(task, run):

@@ -17,6 +17,7 @@ import struct
 
 import numpy as np
 
+from tf_regal.plans.details import BUFFERS, Schedule
 from tf_regal.views import waits
 
 VERSION = 1
@@ -64,7 +65,7 @@ def _json(value):
 
 @dataclasses.dataclass
 class _Rows:
-    """Where bars are drawn: labels of the rows, the first row of each device, and the row of each link."""
+    """Where bars are drawn: the rows, the first row of each device, and the row of each link."""
 
     rows: list
     first: list
@@ -74,7 +75,6 @@ class _Rows:
 class _View:
     def __init__(self, plan, measured):
         self.plan, self.details = plan, plan.details
-        self.names_of_devices = list(plan.topology.names)
         self.latency = plan.topology.arrays()["latency"]
         self.types = self.details.types if self.details else ["op"] * len(plan.ops)
         self.type_names = sorted(set(self.types))
@@ -88,17 +88,18 @@ class _View:
             self.schedules["measured"] = measured.schedule(plan)
         self.waits = {name: self._explained(name, schedule) for name, schedule in self.schedules.items()}
         self.rows = {name: self._make_rows(name, schedule) for name, schedule in self.schedules.items()}
+        self.bars = {name: self._make_bars(name) for name in self.schedules}
 
     def _of_plan(self):
         if self.details:
             return self.details.planned
         plan = self.plan
-        return _Schedule(plan.device, plan.start_ns, plan.end_ns, plan.transfers, np.full(len(plan.transfers), -1), plan.memory, [[] for _ in plan.memory])
+        return Schedule(plan.device, plan.start_ns, plan.end_ns, plan.transfers, np.full(len(plan.transfers), -1), plan.memory, [[] for _ in plan.memory])
 
     def _explained(self, name, schedule):
         if self.details and name != "measured":
             return waits.explain(self.details, schedule, self.latency, self.plan.edges if name == "planned" else ())
-        lane, before = waits.lanes(schedule.device, schedule.start_ns, schedule.end_ns, len(self.names_of_devices))
+        lane, before = waits.lanes(schedule.device, schedule.start_ns, schedule.end_ns, self.plan.topology.n_devices)
         n = len(lane)
         idle = schedule.start_ns - np.where(before >= 0, schedule.end_ns[before], 0)
         return waits.Waits(lane, schedule.start_ns, np.zeros(n, np.uint8), np.full(n, -1, np.int32), np.maximum(idle, 0))
@@ -108,18 +109,16 @@ class _View:
         rows, first = [], []
         lane = self.waits[name].lane
         seen = schedule.end_ns > schedule.start_ns if name == "measured" else np.ones(len(lane), bool)
-        for q, device in enumerate(self.names_of_devices):
+        for q in range(self.plan.topology.n_devices):
             mine = lane[(schedule.device == q) & seen]
             first.append(len(rows))
-            rows += [{"kind": "device", "device": q, "lane": i, "label": device} for i in range(int(mine.max(initial=0)) + 1)]
+            rows += [{"kind": "device", "device": q, "lane": i} for i in range(int(mine.max(initial=0)) + 1)]
         links = sorted({(t[1], t[2]) for t in schedule.transfers})
         of_link = {link: len(rows) + i for i, link in enumerate(links)}
-        rows += [
-            {"kind": "link", "source": a, "destination": b, "label": f"{self.names_of_devices[a]} to {self.names_of_devices[b]}"} for a, b in links
-        ]
+        rows += [{"kind": "link", "source": a, "destination": b} for a, b in links]
         return _Rows(rows, first, of_link)
 
-    def bars(self, name):
+    def _make_bars(self, name):
         """Arrays of one entry per bar, by row and start: row, op, start, end (ns), is_transfer, bytes."""
         schedule, rows = self.schedules[name], self.rows[name]
         ops = np.flatnonzero(schedule.end_ns > schedule.start_ns) if name == "measured" else np.arange(len(schedule.device))
@@ -136,7 +135,7 @@ class _View:
         return {key: column[order] for key, column in columns.items()}
 
     def columns(self, name):
-        schedule, found, why = self.schedules[name], self.bars(name), self.waits[name]
+        schedule, found, why = self.schedules[name], self.bars[name], self.waits[name]
         n_rows = len(self.rows[name].rows)
         arrays = {
             "row_ptr": np.searchsorted(found["row"], np.arange(n_rows + 1)).astype(np.int32), "op": found["op"].astype(np.int32),
@@ -173,7 +172,7 @@ class _View:
             "devices": [{"name": d.name, "kind": d.kind, "model": d.model, "memory": d.memory, "lanes": d.lanes} for d in topology.devices],
             "figures": {which: dataclasses.asdict(getattr(plan, which)) for which in ("predicted", "default")},
             "bounds": dataclasses.asdict(plan.bounds), "search": dataclasses.asdict(plan.search), "trace": self.details.search if self.details else None,
-            "types": self.type_names, "reasons": waits.REASONS, "has_details": self.details is not None,
+            "types": self.type_names, "reasons": waits.REASONS, "buffers": BUFFERS, "has_details": self.details is not None,
             "schedules": {name: self._outline(name) for name in self.schedules},
             "measured": self.measured.to_json(plan) if self.measured is not None else None,
         }  # fmt: skip
@@ -188,12 +187,12 @@ class _View:
             "memory": [_binned_steps(curve, max(end, 1)) for curve in schedule.memory],
             "peaks": [max(((b, t) for t, b in curve), default=(0, 0)) for curve in schedule.memory],
             "held": [[list(row) for row in rows] for rows in schedule.held],
-            "persistent": [int(self.plan.persistent_bytes[schedule.device == q].sum()) for q in range(len(self.names_of_devices))],
+            "persistent": [int(self.plan.persistent_bytes[schedule.device == q].sum()) for q in range(self.plan.topology.n_devices)],
         }  # fmt: skip
 
     def _binned(self, name, end):
         """Per row: [first bin, last bin, op] of runs of bins that a bar covers; of several bars in a bin the longest counts."""
-        found = self.bars(name)
+        found = self.bars[name]
         first = np.minimum(found["start"] * BINS // end, BINS - 1).astype(np.int64)
         last = np.minimum(np.maximum(found["end"] - 1, found["start"]) * BINS // end, BINS - 1).astype(np.int64)
         rows = [[] for _ in self.rows[name].rows]
@@ -208,19 +207,6 @@ class _View:
                 runs.append([a, b, op])
                 longest[row] = length
         return rows
-
-
-@dataclasses.dataclass(eq=False)
-class _Schedule:
-    """As `plans.details.Schedule`, of a plan without details or of a measurement."""
-
-    device: np.ndarray
-    start_ns: np.ndarray
-    end_ns: np.ndarray
-    transfers: list
-    transfer_tensors: np.ndarray
-    memory: list
-    held: list
 
 
 def _binned_steps(curve, end):

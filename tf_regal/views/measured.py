@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 
 from tf_regal.devices.spec import process_of
+from tf_regal.plans.details import Schedule
 
 
 @dataclasses.dataclass(eq=False)
@@ -18,8 +19,6 @@ class Measured:
 
     def schedule(self, plan):
         """As of `plans.details.Schedule`; transfers and memory are not recorded."""
-        from tf_regal.plans.details import Schedule
-
         n_devices = plan.topology.n_devices
         return Schedule(self.device, self.start_ns, self.end_ns, [], np.empty(0, np.int64), [[] for _ in range(n_devices)], [[] for _ in range(n_devices)])
 

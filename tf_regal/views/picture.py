@@ -4,7 +4,8 @@ import io
 import os
 
 from tf_regal import errors, storage
-from tf_regal.views import waits
+from tf_regal.devices.spec import short_names
+from tf_regal.plans.lanes import lanes
 
 _COLORS = ("#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#ee8866", "#44bb99")
 _OTHER = "#bbbbbb"
@@ -25,7 +26,7 @@ def save(plan, path):
     except ImportError as error:
         raise errors.InvalidArgumentError("pictures need matplotlib, which is not installed: pip install 'tf-regal[compare]'") from error
     schedules = {"planned": plan.details.planned, "default": plan.details.default} if plan.details else {"planned": plan}
-    names = [name.rpartition("/device:")[2] for name in plan.topology.names]
+    names = list(short_names(plan.topology.names).values())
     time_ns, unit = _unit(max(int(s.end_ns.max(initial=1)) for s in schedules.values()))
     end = max(int(s.end_ns.max(initial=1)) for s in schedules.values()) / time_ns
     rows = {key: _rows(schedule, len(names)) for key, schedule in schedules.items()}
@@ -55,8 +56,8 @@ def _unit(ns):
 
 
 def _rows(schedule, n_devices):
-    """(labels, row per op, row per transfer)."""
-    lane, _ = waits.lanes(schedule.device, schedule.start_ns, schedule.end_ns, n_devices)
+    """(labels, row per op, {link: row}, how many rows are lanes)."""
+    lane, _ = lanes(schedule.device, schedule.start_ns, schedule.end_ns, n_devices)
     labels, first = [], []
     for q in range(n_devices):
         first.append(len(labels))
@@ -85,8 +86,9 @@ def _draw_rows(axis, schedule, rows, names, time_ns, color_of_op, title):
             bars.setdefault(row, []).append((start / time_ns, (end - start) / time_ns, color_of_op[op]))
     for row, found in bars.items():
         axis.broken_barh([(start, width) for start, width, _ in found], (row - 0.4, 0.8), facecolors=[color for *_, color in found])
-    for t in schedule.transfers:
-        axis.broken_barh([(t[3] / time_ns, max(t[4] - t[3], 1) / time_ns)], (of_link[t[1], t[2]] - 0.3, 0.6), facecolors="#555555")
+    for link, row in of_link.items():
+        moved = [(t[3] / time_ns, max(t[4] - t[3], 1) / time_ns) for t in schedule.transfers if t[1:3] == link]
+        axis.broken_barh(moved, (row - 0.3, 0.6), facecolors="#555555")
     texts = [f"{names[a]}" if b == 0 else "" for a, b in labels[:n_lanes]] + [f"{names[a]} → {names[b]}" for a, b in labels[n_lanes:]]
     axis.set_yticks(range(len(labels)), texts)
     axis.set_ylim(len(labels) - 0.4, -0.6)

@@ -156,9 +156,16 @@ try {
   await shot("narrow-700");
   await page.setViewportSize({width: 1280, height: 900});
 
-  // TensorBoard's reload button keeps what is chosen.
-  await page.evaluate(() => Promise.all([...document.querySelectorAll("iframe")].filter((f) => f.reload).map((f) => f.reload())));
+  // What TensorBoard's reload button calls keeps what is chosen, selected and zoomed into.
+  await tab.locator("input[type=search]").press("Enter");
+  await canvas.focus();
+  await page.keyboard.press("+");
+  await page.waitForTimeout(100);
+  const zoomedView = await canvas.getAttribute("data-view"), selectedName = await text(".side .op-name");
+  await page.evaluate(() => [...document.querySelectorAll("iframe")].find((f) => f.src.includes("tf_regal")).reload());
   await waitFor((name) => document.querySelector(".plan-head h2")?.textContent.includes(name), plan.name);
+  await waitFor((before) => document.querySelector("canvas.timeline-canvas")?.dataset.view === before, zoomedView);
+  await waitFor((name) => document.querySelector(".side .op-name")?.textContent === name, selectedName);
 
   // Downloads.
   for (const link of await tab.locator(".downloads a").all()) {

@@ -94,12 +94,12 @@ export class App {
     try {
       const view = await this.planView(id);
       if (request !== this.request) return; // another one was chosen meanwhile
-      this.selectedView = null;
-      if (this.selectedOp >= view.overview.ops) this.selectedOp = -1;
+      // What was selected stays where it is of the plan that is looked at anew.
+      if (this.selectedView?.id !== id) this.selectedOp = -1;
+      this.selectedView = view;
       this.say("");
       if (!keep) {
         this.compared = null;
-        this.selectedOp = -1;
       } else if (this.compared) {
         this.compared = await this.planView(this.compared.id).catch(() => null);
       }
@@ -188,6 +188,7 @@ export class App {
     if (this.tab === "timeline") {
       if (!keepTimeline || !this.timeline?.element.isConnected) this.paintTimeline();
       else this.paintLegend();
+      this.timeline.selected = this.selection(); // edges may have come
       this.paintSide();
       return;
     }
@@ -196,8 +197,11 @@ export class App {
   }
 
   paintTimeline() {
+    const view = this.chosen, before = this.timeline;
     this.timeline = new Timeline({select: (track, op) => this.select(track, op), next: (step) => this.nextFound(step)});
-    const view = this.chosen;
+    if (before && this.timelineOf === view.id) [this.timeline.end, this.timeline.view] = [before.end, before.view];
+    this.timelineOf = view.id;
+    this.timeline.selected = this.selection();
     const schedule = (name) => {
       const box = element("input", {type: "checkbox", name, checked: this.shown.has(name)});
       box.addEventListener("change", () => {
@@ -302,10 +306,17 @@ export class App {
     const view = op >= 0 ? this.timeline.tracks[track].plan : this.chosen;
     this.selectedOp = op;
     this.selectedView = view;
-    const edges = op >= 0 && view.graph ? {before: view.graph.predecessors(op).map((n) => n.op), after: view.graph.successors(op).map((n) => n.op)} : {before: [], after: []};
-    this.timeline.selected = op >= 0 ? {plan: view, op, ...edges} : null;
+    this.timeline.selected = this.selection();
     this.timeline.redraw();
     this.paintSide();
+  }
+
+  // The selected op with its neighbours, as the timeline draws it; null: none.
+  selection() {
+    const op = this.selectedOp ?? -1, view = this.selectedView || this.chosen;
+    if (op < 0) return null;
+    const ends = (list) => list.map((neighbour) => neighbour.op);
+    return {plan: view, op, before: view.graph ? ends(view.graph.predecessors(op)) : [], after: view.graph ? ends(view.graph.successors(op)) : []};
   }
 
   // Selects an op of a plan, the chosen one unless it is said, and brings it into view.

@@ -5,7 +5,6 @@ import {clear, element} from "./dom.js";
 import {byteText, countText, percentText, timeText} from "./scales.js";
 import {Table} from "./tables.js";
 
-const KINDS = ["output", "copy", "scratch"];
 const MOST_NEIGHBOURS = 60;
 const STATUS = {planned: "planned", default_kept: "default kept", skipped: "skipped", rolled_back: "rolled back", failed: "failed", saved: "saved"};
 
@@ -120,7 +119,7 @@ export function peakPanel(plan, goTo) {
       const table = new Table(`Buffers alive at the peak of ${plan.devices[q]}, ${title}`, [
         {title: "Made by", value: (r) => name(r[0])}, {title: "Bytes", value: (r) => r[1], text: (r) => byteText(r[1]), number: true},
         {title: "Share", value: (r) => r[1] / bytes, text: (r) => `${((100 * r[1]) / bytes).toFixed(1)} %`, number: true},
-        {title: "What", value: (r) => KINDS[r[5]]}, {title: "From", value: (r) => r[2], text: (r) => timeText(r[2]), number: true},
+        {title: "What", value: (r) => overview.buffers[r[5]]}, {title: "From", value: (r) => r[2], text: (r) => timeText(r[2]), number: true},
         {title: "Until", value: (r) => (r[3] < 0 ? Infinity : r[3]), text: (r) => (r[3] < 0 ? "the end" : timeText(r[3])), number: true},
         {title: "Kept by", value: (r) => (r[4] < 0 ? "it is a result" : name(r[4]))},
       ], {pick: (r) => goTo(r[0]), sort: 1});

@@ -5,7 +5,7 @@ import {clear, element} from "./dom.js";
 const PAGE = 100;
 
 export class Table {
-  // columns: [{title, value(row), text(row) = value, number: whether right-aligned, sort: false to forbid}]. on: {pick(row)}.
+  // columns: [{title, value(row), text(row) = value, number: whether right-aligned}]. pick(row): what a click on the first column does.
   constructor(caption, columns, {pick = null, sort = null, descending = true} = {}) {
     [this.columns, this.pick, this.sortBy, this.descending, this.page] = [columns, pick, sort, descending, 0];
     this.rows = [];
@@ -40,7 +40,7 @@ export class Table {
       const state = this.sortBy === i ? (this.descending ? "descending" : "ascending") : "none";
       const button = element("button", {type: "button", onclick: () => this.sort(i)}, column.title,
         element("span", {"aria-hidden": "true", class: "arrow"}, state === "none" ? "" : state === "ascending" ? "▲" : "▼"));
-      return element("th", {scope: "col", "aria-sort": state, class: column.number ? "number" : null}, column.sort === false ? column.title : button);
+      return element("th", {scope: "col", "aria-sort": state, class: column.number ? "number" : null}, button);
     }));
     const shown = this.rows.slice(this.page * PAGE, (this.page + 1) * PAGE);
     clear(this.body, ...shown.map((row) => {
@@ -48,7 +48,7 @@ export class Table {
         const content = column.text ? column.text(row) : String(column.value(row));
         const inner = i === 0 && this.pick
           ? element("button", {type: "button", class: "link", onclick: () => this.pick(row)}, content) : content;
-        return element("td", {class: column.number ? "number" : null, title: column.wide ? String(column.value(row)) : null}, inner);
+        return element("td", {class: column.number ? "number" : null}, inner);
       });
       return element("tr", {}, ...cells);
     }));
