@@ -24,14 +24,19 @@ class Server:
 
         from tf_regal.tensorboard import plugin
 
-        multiplexer = plugin_event_multiplexer.EventMultiplexer()
-        multiplexer.AddRunsFromDirectory(str(logdir))
-        multiplexer.Reload()
+        self._logdir = str(logdir)
+        self._multiplexer = multiplexer = plugin_event_multiplexer.EventMultiplexer()
+        self.reload()
         provider = data_provider.MultiplexerDataProvider(multiplexer, str(logdir))
         context = base_plugin.TBContext(data_provider=provider, logdir=str(logdir) if asset_logdir is None else asset_logdir)
         self.plugin = plugin.RegalPlugin(context)
         self.context = context_lib.RequestContext()
         self.client = test.Client(application.TensorBoardWSGI([self.plugin], data_provider=provider))
+
+    def reload(self):
+        """What TensorBoard does every few seconds."""
+        self._multiplexer.AddRunsFromDirectory(self._logdir)
+        self._multiplexer.Reload()
 
     def get(self, route, method="GET", **query):
         return self.client.open(f"/data/plugin/tf_regal/{route}", method=method, query_string=query)

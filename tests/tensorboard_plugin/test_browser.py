@@ -15,6 +15,7 @@ import tf_regal
 from tf_regal import cli
 from tf_regal.plans import Report
 from tf_regal.tensorboard import writer
+from tf_regal.views import measured
 
 from ..views.plans_for_views import HOSTILE, plan_of
 
@@ -110,9 +111,15 @@ def expectations(logdir):
 
     lane, _ = waits.lanes(plan.device, plan.start_ns, plan.end_ns, plan.topology.n_devices)
     before = sum(int(lane[plan.device == q].max(initial=0)) + 1 for q in range(plan.device[op]))
+    moving = plan_of()
+    largest = max(moving.transfers, key=lambda transfer: transfer[5])
     found = [o for o in range(len(plan.ops)) if "conv2d" in plan.ops[o].lower() or "conv2d" in d.types[o].lower()]
     return {
         "functions": [{"name": "multi_step_on_iterator", "status": "planned"}, {"name": HOSTILE[0], "status": "planned"}],
+        "moving": {
+            "name": f"plan {moving.fingerprint[:8]}", "transfers": len(moving.transfers), "maker": moving.ops[largest[0]], "bytes": largest[5],
+            "took_ns": largest[4] - largest[3], "from": f"GPU:{largest[1]}", "to": f"GPU:{largest[2]}",
+        },
         "plan": {
             "name": "multi_step_on_iterator", "makespan_ns": plan.predicted.makespan_s * 1e9, "default_makespan_ns": plan.default.makespan_s * 1e9,
             "peak_bytes": max(plan.predicted.peak_bytes.values()), "default_peak_bytes": max(plan.default.peak_bytes.values()),
@@ -123,6 +130,7 @@ def expectations(logdir):
                 "name": plan.ops[op], "start_ns": int(plan.start_ns[op]), "end_ns": int(plan.end_ns[op]),
                 "neighbours": sorted(inputs | consumers | edges), "row_y": 26 + 26 + 24 * (before + int(lane[op])) + 10,
             },
+            "outputs": d.outputs[op], "topology": plan.topology.name, "memory_steps": len(plan.memory[0]),
             "search": {"text": "conv2d", "count": len(found), "first": plan.ops[min(found, key=lambda o: (plan.start_ns[o], o))]},
         },
     }  # fmt: skip
@@ -146,6 +154,17 @@ def test_html_file(tmp_path):
     plan_of(hostile=True).save(path)
     assert cli.main(["show", str(path), "--html", str(tmp_path / "plan.html")]) == 0
     drive("page.mjs", tmp_path, url=(tmp_path / "plan.html").as_uri(), makespan=f"{plan_of(hostile=True).predicted.makespan_s * 1e3:.3f}".rstrip("0"))
+
+
+@needs_browser
+def test_html_file_of_a_log_directory(tmp_path):
+    plan = plan_of(hostile=True)
+    events = {plan.topology.names[0].partition("/device")[0]: [(name, 1000 * i, 1000 * i + 500) for i, name in enumerate(plan.ops)]}
+    writer.write_report(Report("f", "planned", "", plan=plan), tmp_path, measured=measured.from_events(plan, events, began_ns=0, step_ns=1_000_000))
+    (path,) = tmp_path.glob("plugins/tf_regal/*.plan.json")
+    assert cli.main(["show", str(path), "--html", str(tmp_path / "plan.html")]) == 0
+    url = (tmp_path / "plan.html").as_uri()
+    drive("page.mjs", tmp_path, url=url, makespan=f"{plan.predicted.makespan_s * 1e3:.3f}".rstrip("0"), measured=True)
 
 
 @needs_browser

@@ -5,6 +5,8 @@ import json
 import re
 import shutil
 import struct
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -321,3 +323,87 @@ def test_plan_file_of_write_plan_can_be_loaded(tmp_path):
 def test_write_plan_with_something_else(tmp_path):
     with pytest.raises(tf_regal.errors.InvalidArgumentError, match=r"plan='p\.json' is not a tf_regal\.Plan.*load_plan"):
         tf_regal.write_plan("p.json", tmp_path)
+
+
+def test_what_is_written_between_two_reloads_is_seen(tmp_path, serve):
+    """By this process, which goes on in its file, and by another one."""
+    writer.write_report(Report("first", "skipped", "why"), tmp_path)
+    server = serve(tmp_path)
+    again = writer.write_report(Report("second", "skipped", "why"), tmp_path)
+    run_python(OTHER, tmp_path)
+    server.reload()
+    assert {p["function"] for p in server.plans()[0]} == {"first", "second", "third"}
+    writer.write_report(Report("second", "failed", "more is known"), tmp_path, again)
+    server.reload()
+    plans, problems = server.plans()
+    assert [p["reason"] for p in plans if p["function"] == "second"] == ["more is known"]
+    assert len(plans) == 3
+    assert problems == []
+
+
+def test_a_log_directory_below_the_home_directory(logdir, serve, monkeypatch):
+    monkeypatch.setenv("HOME", str(logdir.parent))
+    server = serve(logdir, asset_logdir=f"~/{logdir.name}")
+    identity = next(p["id"] for p in server.plans()[0] if p["has_plan"])
+    assert server.get("piece", id=identity, name="overview.json").status_code == 200
+
+
+OTHER = """
+import sys
+from tf_regal.plans import Report
+from tf_regal.tensorboard import writer
+writer.write_report(Report("third", "skipped", ""), sys.argv[1])
+"""
+
+FULL = """
+import resource, signal, sys
+from tf_regal.plans import Report
+from tf_regal.tensorboard import writer
+logdir = sys.argv[1]
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+writer.write_report(Report("before", "skipped", ""), logdir)
+_, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
+failures = 0
+for i in range(5):
+    try:
+        writer.write_report(Report(f"lost {i}", "skipped", "a reason" * 50), logdir)
+    except Exception:
+        failures += 1
+assert failures, "the limit was never reached"
+resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+writer.write_report(Report("after", "skipped", ""), logdir)
+"""
+
+FORK = """
+import os, sys, threading
+from tf_regal.plans import Report
+from tf_regal.tensorboard import writer
+writer.write_report(Report("parent", "skipped", ""), sys.argv[1])
+writer._lock.acquire()  # as another thread would hold it that is writing
+child = os.fork()
+if child == 0:
+    writer.write_report(Report("child", "skipped", ""), sys.argv[1])
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+writer._lock.release()
+writer.write_report(Report("parent again", "skipped", ""), sys.argv[1])
+"""
+
+
+def run_python(code, *arguments):
+    done = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_disk_that_was_full_for_a_while(tmp_path, serve):
+    run_python(FULL, tmp_path)
+    plans, _ = serve(tmp_path).plans()
+    assert {"before", "after"} <= {p["function"] for p in plans}
+
+
+def test_a_process_that_is_forked_while_its_parent_writes(tmp_path, serve):
+    run_python(FORK, tmp_path)
+    plans, problems = serve(tmp_path).plans()
+    assert {p["function"] for p in plans} == {"parent", "child", "parent again"}
+    assert problems == []

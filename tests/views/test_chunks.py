@@ -37,6 +37,10 @@ def test_every_op_and_transfer_is_a_bar_with_its_times(plan):
         columns = pieces[f"{name}.bin"]
         rows = pieces["overview.json"]["schedules"][name]["rows"]
         bars = sorted(zip(columns["op"].tolist(), columns["start"].tolist(), columns["end"].tolist(), columns["transfer"].tolist(), strict=True))
+        tensors = columns["tensor"][columns["transfer"] == 1]
+        assert sorted(tensors.tolist()) == sorted(schedule.transfer_tensors.tolist())
+        np.testing.assert_array_equal(plan.details.producer[tensors], columns["op"][columns["transfer"] == 1])
+        assert np.all(columns["tensor"][columns["transfer"] == 0] == -1)
         expected = [(op, schedule.start_ns[op], schedule.end_ns[op], 0) for op in range(len(plan.ops))]
         expected += [(t[0], t[3], t[4], 1) for t in schedule.transfers]
         assert bars == sorted(expected)

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from tf_regal.views import chunks, page, picture, summary
+from tf_regal import cli
+from tf_regal.views import archive, chunks, measured, page, picture, summary
 
 from .plans_for_views import HOSTILE, plan_of
 
@@ -16,7 +17,7 @@ SOURCES = {path.name: path.read_text(encoding="utf-8") for path in page.static_f
 @pytest.fixture(scope="module")
 def text():
     plan = plan_of(hostile=True)
-    return page.html(plan, summary.of_plan(plan, "plan", function=HOSTILE[0]))
+    return page.html(chunks.chunks(plan), summary.of_plan(plan, "plan", function=HOSTILE[0]))
 
 
 def test_holds_every_piece_of_the_plan(text):
@@ -68,3 +69,40 @@ def test_picture_in_a_format_that_nobody_knows(tmp_path):
 
     with pytest.raises(errors.InvalidArgumentError, match=r"plan\.gif.*\.png, \.svg or \.pdf"):
         picture.save(plan_of(), tmp_path / "plan.gif")
+
+
+@pytest.fixture
+def in_logdir(tmp_path):
+    """A plan's file and its pieces as they are in a log directory, with a recorded call."""
+    plan = plan_of()
+    events = {plan.topology.names[0].partition("/device")[0]: [(plan.ops[3], 100, 400)]}
+    pieces = chunks.chunks(plan, measured.from_events(plan, events, began_ns=0, step_ns=1000))
+    plan.save(tmp_path / "x.plan.json")
+    (tmp_path / "x.view.zip").write_bytes(archive.pack(pieces))
+    return tmp_path / "x.plan.json", plan, pieces
+
+
+def test_pieces_beside_a_plan(in_logdir, tmp_path):
+    path, plan, pieces = in_logdir
+    assert archive.beside(path, plan.fingerprint) == pieces
+    assert archive.beside(path, "of another plan") is None
+    assert archive.beside(tmp_path / "plan.json", plan.fingerprint) is None
+    assert archive.beside(tmp_path / "y.plan.json", plan.fingerprint) is None
+
+
+def test_damaged_pieces_beside_a_plan_do_not_count(in_logdir, tmp_path):
+    path, plan, _ = in_logdir
+    whole = (tmp_path / "x.view.zip").read_bytes()
+    for damaged in (b"", whole[:-100], b"PK" + b"\0" * 100, whole.replace(b"version", b"VERSION")):
+        (tmp_path / "x.view.zip").write_bytes(damaged)
+        assert archive.beside(path, plan.fingerprint) is None
+
+
+def test_the_page_of_a_plan_of_a_log_directory_has_what_was_measured(in_logdir, tmp_path):
+    path, _, _ = in_logdir
+    assert cli.main(["show", str(path), "--html", str(tmp_path / "x.html")]) == 0
+    text = (tmp_path / "x.html").read_text(encoding="utf-8")
+    content = json.loads(re.search(r'<script type="application/json" id="tf-regal-data">(.*?)</script>', text, re.DOTALL).group(1))
+    overview = json.loads(base64.b64decode(content["pieces"]["plan"]["overview.json"]))
+    assert overview["measured"]["step_ns"] == 1000
+    assert "measured.bin" in content["pieces"]["plan"]

@@ -4,7 +4,7 @@ import pathlib
 
 from tf_regal import plans, storage
 from tf_regal.cli import options, output, summary
-from tf_regal.views import page, picture
+from tf_regal.views import archive, chunks, page, picture
 from tf_regal.views import summary as view_summary
 
 _EPILOG = """\
@@ -29,7 +29,9 @@ def add_parser(subparsers):
     parser.add_argument(
         "--chrome-trace", metavar="F", help="also write the predicted schedule in Chrome's trace format"
     )
-    parser.add_argument("--html", metavar="F", help="also write one HTML file with the views of TensorBoard's tab, but for what was measured")
+    parser.add_argument(
+        "--html", metavar="F", help="also write one HTML file with the views of TensorBoard's tab; with what was measured where the plan is a log directory's"
+    )
     parser.add_argument("--png", metavar="F", help="also draw the schedules and memory (.png, .svg or .pdf; needs matplotlib)")
     options.add_output(parser)
     return parser
@@ -50,7 +52,8 @@ def run(args):
         said.append(f"The schedule is in {args.chrome_trace}: open it in https://ui.perfetto.dev or chrome://tracing")
     if args.html is not None:
         name = pathlib.Path(args.plan).name
-        storage.write_atomically(args.html, page.html(plan, view_summary.of_plan(plan, "plan", function=name, file=args.plan)))
+        pieces = archive.beside(args.plan, plan.fingerprint) or chunks.chunks(plan)
+        storage.write_atomically(args.html, page.html(pieces, view_summary.of_plan(plan, "plan", function=name, file=args.plan)))
         figures["html"] = args.html
         said.append(f"All views are in {args.html}: open it in a browser")
     if args.png is not None:

@@ -3,16 +3,14 @@
 import collections
 import contextlib
 import json
-import lzma
 import os
 import threading
 import zipfile
-import zlib
 
 from tf_regal import errors
 from tf_regal.plans import plan as plan_lib
 from tf_regal.tensorboard import metadata
-from tf_regal.views import chunks, summary
+from tf_regal.views import archive, chunks, summary
 
 PIECES = ("overview.json", "names.json", "graph.bin", "planned.bin", "default.bin", "measured.bin")
 _MAX_PLANS = 2000
@@ -90,10 +88,10 @@ class Reader:
             except OSError:
                 continue
             for name in names:
-                identity = name.removesuffix(".plan.json")
+                identity = name.removesuffix(archive.PLAN)
                 if identity != name and metadata.is_identity(identity):
                     with contextlib.suppress(NotThere):  # a link out of the log directory, or no file
-                        found[identity] = self._file(identity, "plan.json")
+                        found[identity] = self._file(identity, archive.PLAN)
         return found
 
     def _from_asset(self, identity, path):
@@ -117,38 +115,37 @@ class Reader:
             raise NotThere("TensorBoard was started with --logdir_spec, where plans' files cannot be found; use --logdir")
         base = os.path.realpath(self._logdir)
         for run in (self._runs.get(identity, "."), "."):
-            path = os.path.realpath(os.path.join(base, run, metadata.ASSETS, f"{identity}.{ending}"))
+            path = os.path.realpath(os.path.join(base, run, metadata.ASSETS, identity + ending))
             if os.path.commonpath([base, path]) == base and os.path.isfile(path):
                 return path
-        raise NotThere(f"the plan's file {identity}.{ending} is not in the log directory: it was removed, or its writer was stopped before it was done")
+        raise NotThere(f"the plan's file {identity}{ending} is not in the log directory: it was removed, or its writer was stopped before it was done")
 
     def piece(self, identity, name):
         """The bytes of a piece (`PIECES`) of a plan. Raises NotThere."""
         if name not in PIECES:
             raise NotThere(f"a plan has no piece {name!r}")
         try:
-            path = self._file(identity, "view.zip")
+            path = self._file(identity, archive.VIEW)
         except NotThere:
             return self._made_here(identity, name)
         try:
-            with zipfile.ZipFile(path) as archive:
-                with archive.open("version") as file:  # no more of it, whatever its size
-                    version = int(file.read(20))
+            with zipfile.ZipFile(path) as pieces:
+                version = archive.version_of(pieces)
                 if version > chunks.VERSION:
                     raise NotThere(f"the plan was written by a newer version of tf-regal (format {version}): update it here")
                 if version < chunks.VERSION:
                     return self._made_here(identity, name)
-                if archive.getinfo(name).file_size > metadata.MAX_PIECE:
+                if pieces.getinfo(name).file_size > metadata.MAX_PIECE:
                     raise NotThere(f"the plan's {name} is larger than {metadata.MAX_PIECE >> 20} MB")
-                return archive.read(name)
+                return pieces.read(name)
         except KeyError as error:
             raise NotThere(f"the plan has no {name}") from error
-        except (OSError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError) as error:
+        except archive.DAMAGED as error:
             raise NotThere(f"the plan's file {os.path.basename(path)} is damaged ({type(error).__name__})") from error
 
     def _made_here(self, identity, name):
         """A piece of a plan that has no (or an older) view file."""
-        path = self._file(identity, "plan.json")
+        path = self._file(identity, archive.PLAN)
         key = path, os.stat(path).st_mtime_ns
         with self._lock:
             if key not in self._made:
@@ -166,7 +163,7 @@ class Reader:
 
     def plan(self, identity):
         """The Plan. Raises NotThere."""
-        return self._load(self._file(identity, "plan.json"))
+        return self._load(self._file(identity, archive.PLAN))
 
     def _load(self, path):
         try:

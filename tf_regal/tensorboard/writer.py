@@ -1,22 +1,30 @@
 """Writes plans where TensorBoard finds them."""
 
-import io
 import json
 import os
 import socket
 import threading
 import time
 import uuid
-import zipfile
 
 from tf_regal import errors, storage
 from tf_regal.tensorboard import metadata
-from tf_regal.views import chunks, summary
+from tf_regal.views import archive, chunks, summary
 
 _TENSOR = 2  # DATA_CLASS_TENSOR: without it TensorBoard does not see the value
 
 _lock = threading.Lock()
 _writers = {}  # (process, log directory) → TFRecordWriter
+
+
+def _begin_anew():
+    """In a process that was forked, perhaps while another thread wrote."""
+    global _lock
+    _lock = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 def write_plan(plan, logdir):
@@ -49,7 +57,7 @@ def write_report(report, logdir, identity=None, measured=None):
         if not again or measured is not None:
             found["file"] = _write_assets(report.plan, logdir, identity, measured)
         else:
-            found["file"] = _path(logdir, identity, "plan.json")
+            found["file"] = _path(logdir, identity, archive.PLAN)
     _write_summary(found, logdir, 1 if again else 0)
     return identity
 
@@ -73,17 +81,12 @@ def check(logdir):
 
 
 def _path(logdir, identity, ending):
-    return os.path.join(os.fspath(logdir), metadata.ASSETS, f"{identity}.{ending}")
+    return os.path.join(os.fspath(logdir), metadata.ASSETS, identity + ending)
 
 
 def _write_assets(plan, logdir, identity, measured=None):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        archive.writestr("version", str(chunks.VERSION))
-        for name, content in chunks.chunks(plan, measured).items():
-            archive.writestr(name, content)
-    _write_atomically(_path(logdir, identity, "view.zip"), packed.getvalue())
-    path = _path(logdir, identity, "plan.json")
+    _write_atomically(_path(logdir, identity, archive.VIEW), archive.pack(chunks.chunks(plan, measured)))
+    path = _path(logdir, identity, archive.PLAN)
     _write_atomically(path, storage.checked_json(plan.to_json()).encode())
     return path
 

@@ -20,7 +20,7 @@ import numpy as np
 from tf_regal.plans.details import BUFFERS, Schedule
 from tf_regal.views import waits
 
-VERSION = 1
+VERSION = 2
 BINS = 1000
 _DTYPES = {"<f8": "f64", "<f4": "f32", "<i4": "i32", "<u2": "u16", "|u1": "u8"}
 
@@ -119,7 +119,7 @@ class _View:
         return _Rows(rows, first, of_link)
 
     def _make_bars(self, name):
-        """Arrays of one entry per bar, by row and start: row, op, start, end (ns), is_transfer, bytes."""
+        """Arrays of one entry per bar, by row and start: row, op, start, end (ns), bytes, transfer (whether it is one), tensor (that it moves, else −1)."""
         schedule, rows = self.schedules[name], self.rows[name]
         ops = np.flatnonzero(schedule.end_ns > schedule.start_ns) if name == "measured" else np.arange(len(schedule.device))
         first = np.array(rows.first, np.int64)
@@ -130,6 +130,7 @@ class _View:
             "row": np.concatenate([row, of_link]), "op": np.concatenate([ops, transfers[:, 0]]),
             "start": np.concatenate([schedule.start_ns[ops], transfers[:, 3]]), "end": np.concatenate([schedule.end_ns[ops], transfers[:, 4]]),
             "bytes": np.concatenate([np.zeros(len(ops)), transfers[:, 5]]), "transfer": np.concatenate([np.zeros(len(ops)), np.ones(len(transfers))]),
+            "tensor": np.concatenate([np.full(len(ops), -1), schedule.transfer_tensors]),
         }  # fmt: skip
         order = np.lexsort([columns["end"], columns["start"], columns["row"]])
         return {key: column[order] for key, column in columns.items()}
@@ -140,7 +141,8 @@ class _View:
         arrays = {
             "row_ptr": np.searchsorted(found["row"], np.arange(n_rows + 1)).astype(np.int32), "op": found["op"].astype(np.int32),
             "start": found["start"].astype(np.float64), "end": found["end"].astype(np.float64), "bytes": found["bytes"].astype(np.float64),
-            "transfer": found["transfer"].astype(np.uint8), "device": schedule.device.astype(np.int32), "op_start": schedule.start_ns.astype(np.float64),
+            "transfer": found["transfer"].astype(np.uint8), "tensor": found["tensor"].astype(np.int32),
+            "device": schedule.device.astype(np.int32), "op_start": schedule.start_ns.astype(np.float64),
             "op_end": schedule.end_ns.astype(np.float64), "ready": why.ready_ns.astype(np.float64), "reason": why.reason.astype(np.uint8),
             "cause": why.cause.astype(np.int32), "idle": why.idle_ns.astype(np.float64),
         }  # fmt: skip

@@ -6,12 +6,10 @@ import importlib.resources
 import json
 import re
 
-from tf_regal.views import chunks as chunks_lib
-
 # Each after what it imports.
 MODULES = (
-    "scales.js", "bars.js", "graph.js", "colors.js", "data.js", "dom.js", "curves.js", "tables.js", "memory.js", "timeline.js", "plan.js", "panels.js",
-    "app.js", "page.js",
+    "scales.js", "bars.js", "graph.js", "colors.js", "data.js", "dom.js", "curves.js", "tables.js", "waits.js", "side.js", "list.js", "memory.js",
+    "timeline.js", "plan.js", "panels.js", "app.js", "page.js",
 )  # fmt: skip
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([a-z]+\.js)";$', re.MULTILINE)
@@ -34,11 +32,11 @@ def script():
     return "".join(parts) + 'modules["page.js"].start();\n'
 
 
-def html(plan, summary, measured=None):
-    """The text of the file. summary: as of `views.summary.of_plan`."""
-    pieces = {name: base64.b64encode(content).decode() for name, content in chunks_lib.chunks(plan, measured).items()}
+def html(pieces, summary):
+    """The text of the file. pieces, summary: as of `views.chunks.chunks` and `views.summary.of_plan`."""
+    encoded = {name: base64.b64encode(content).decode() for name, content in pieces.items()}
     # Within a script element only "<" could end the data.
-    content = json.dumps({"plans": [summary], "pieces": {summary["id"]: pieces}}, separators=(",", ":")).replace("<", "\\u003c")
+    content = json.dumps({"plans": [summary], "pieces": {summary["id"]: encoded}}, separators=(",", ":")).replace("<", "\\u003c")
     code, style = script(), (static_files() / "style.css").read_text(encoding="utf-8")
     policy = f"default-src 'none'; script-src '{_digest(code)}'; style-src 'unsafe-inline'; img-src data:"
     return (

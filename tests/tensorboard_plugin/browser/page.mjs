@@ -15,12 +15,16 @@ page.on("request", (request) => request.url() !== args.url && complaints.push(`a
 try {
   await page.goto(args.url);
   await page.waitForSelector(".side .neighbours");
-  assert.equal(await page.locator("canvas.timeline-canvas").getAttribute("data-tracks"), "Planned|Default");
+  assert.equal(await page.locator("canvas.timeline-canvas").getAttribute("data-tracks"), args.measured ? "Planned|Default|Measured" : "Planned|Default");
   assert.ok((await page.locator(".card").first().innerText()).includes(args.makespan));
   assert.equal(await page.locator(".downloads a").count(), 0);
-  for (const tab of ["peak", "search", "measured", "ops", "notes"]) {
+  for (const tab of ["memory", "transfers", "search", "measured", "ops", "notes"]) {
     await page.locator(`#tab-${tab}`).click();
     assert.ok((await page.locator("#panel").innerText()).length > 20, tab);
+  }
+  if (args.measured) {
+    await page.locator("#tab-measured").click();
+    assert.ok((await page.locator("#panel").innerText()).startsWith("One call took"));
   }
   await page.locator("#tab-ops").click();
   await page.locator("th button", {hasText: /^Op/}).first().click();

@@ -60,6 +60,12 @@ try {
 
   // The chosen plan and its figures.
   await tab.locator(".list tbody button", {hasText: plan.name}).first().click();
+  const current = tab.locator(".list tr[aria-current]");
+  await waitFor((name) => document.querySelector(".list tr[aria-current]")?.textContent.includes(name), plan.name);
+  assert.equal(await current.count(), 1);
+  const figures = (await current.innerText()).split("\t");
+  near(figures[3], plan.default_makespan_ns);
+  near(figures[4], plan.makespan_ns);
   await waitFor(() => document.querySelector("canvas.timeline-canvas")?.dataset.tracks?.includes("Planned|"));
   await waitFor(() => document.querySelectorAll(".legend .swatch").length > 0);
   const cards = await tab.locator(".card").allInnerTexts();
@@ -79,7 +85,31 @@ try {
   near((await text(".side")).split("Runs")[1], plan.longest.end_ns - plan.longest.start_ns);
   const neighbours = await tab.locator(".side .neighbours button").allInnerTexts();
   assert.deepEqual(new Set(neighbours), new Set(plan.longest.neighbours));
+  const said = await tab.locator("[aria-live=polite]").innerText();
+  assert.ok(said.includes(plan.longest.name) && said.includes("waited for"), said);
   await shot("selected-1280");
+
+  // The tip says the same, and goes on to what it gives.
+  await canvas.hover({position: {x, y: plan.longest.row_y}});
+  const tip = await text(".tip");
+  for (const part of [plan.longest.name, plan.outputs, "waited for"]) assert.ok(tip.includes(part), tip);
+  near(tip, plan.longest.end_ns - plan.longest.start_ns);
+  await shot("tip-1280");
+
+  // Keys go through a row's bars, whatever is selected; a link takes the focus to what it leads to.
+  await canvas.focus();
+  await page.keyboard.press("Escape");
+  assert.match(await text(".side"), /Longest idle times|Select an op/);
+  await page.keyboard.press(".");
+  const firstName = await text(".side .op-name");
+  await page.keyboard.press(".");
+  assert.notEqual(await text(".side .op-name"), firstName);
+  await page.keyboard.press(",");
+  assert.equal(await text(".side .op-name"), firstName);
+  await page.keyboard.press("0");
+  await canvas.click({position: {x, y: plan.longest.row_y}});
+  await tab.locator(".side .neighbours button").first().click();
+  assert.equal(await tab.evaluate(() => document.activeElement.className), "op-name");
 
   // Zoom and pan: keys, wheel, buttons.
   await canvas.focus();
@@ -113,20 +143,27 @@ try {
 
   // The table of ops: sorted by duration the longest op is first.
   await tab.locator("#tab-ops").click();
-  await tab.locator("th button", {hasText: "Takes"}).click();
+  await tab.locator("th button", {hasText: /^Takes/}).click();
   const first = (await tab.locator("#panel tbody tr").first().innerText()).split("\t");
   near(first[4], plan.longest.end_ns - plan.longest.start_ns);
+  assert.equal((await tab.locator("#panel tbody tr", {hasText: plan.longest.name}).first().innerText()).split("\t")[5], plan.outputs);
+  const next = tab.locator("#panel .pages button", {hasText: "Next"});
+  if (await next.count()) {
+    await next.click();
+    assert.ok(["Next", "Previous"].includes(await tab.evaluate(() => document.activeElement.textContent)));
+  }
   assert.equal(await tab.locator("#panel th[aria-sort=descending]").count(), 1);
   await shot("ops-1280");
 
   // Peaks, the search, the measurement, and about.
-  await tab.locator("#tab-peak").click();
+  await tab.locator("#tab-memory").click();
   assert.ok((await text("#panel")).includes("As planned"));
   near((await text("#panel")).split("Peak of")[1], plan.first_peak_bytes);
-  await shot("peak-1280");
+  assert.equal(await tab.locator("#panel .table-box").last().locator("tbody tr").count(), Math.min(100, plan.memory_steps));
+  await shot("memory-1280");
   await tab.locator("#tab-search").click();
   assert.ok((await text("#panel")).includes(plan.method));
-  assert.equal(await tab.locator("#panel tbody tr").count(), Math.min(100, plan.seeds));
+  assert.equal(await tab.locator("#panel .table-box").last().locator("tbody tr").count(), Math.min(100, plan.seeds));
   await shot("curves-1280");
   await tab.locator("#tab-measured").click();
   if (plan.measured_ns) near((await text("#panel")).split("One call took")[1], plan.measured_ns);
@@ -156,14 +193,15 @@ try {
   await shot("narrow-700");
   await page.setViewportSize({width: 1280, height: 900});
 
-  // What TensorBoard's reload button calls keeps what is chosen, selected and zoomed into.
+  // TensorBoard's reload button keeps what is chosen, selected and zoomed into.
   await tab.locator("input[type=search]").press("Enter");
   await canvas.focus();
   await page.keyboard.press("+");
   await page.waitForTimeout(100);
   const zoomedView = await canvas.getAttribute("data-view"), selectedName = await text(".side .op-name");
-  await page.evaluate(() => [...document.querySelectorAll("iframe")].find((f) => f.src.includes("tf_regal")).reload());
-  await waitFor((name) => document.querySelector(".plan-head h2")?.textContent.includes(name), plan.name);
+  await tab.evaluate(() => (document.querySelector(".plan-head").dataset.old = "yes"));
+  await page.locator("button.reload-button").click();
+  await waitFor((name) => document.querySelector(".plan-head:not([data-old]) h2")?.textContent.includes(name), plan.name);
   await waitFor((before) => document.querySelector("canvas.timeline-canvas")?.dataset.view === before, zoomedView);
   await waitFor((name) => document.querySelector(".side .op-name")?.textContent === name, selectedName);
 
@@ -172,6 +210,44 @@ try {
     const answer = await tab.evaluate(async (href) => (await fetch(href)).json(), await link.getAttribute("href"));
     assert.ok(answer.data?.fingerprint === plan.fingerprint || answer.traceEvents.length > 0);
   }
+
+  // Transfers: a table, and what is known of one; sorting stays where the plan is loaded again.
+  const {moving} = args.expected;
+  await tab.locator(".list tbody button", {hasText: moving.name}).first().click();
+  await waitFor((name) => document.querySelector(".plan-head h2")?.textContent.includes(name), moving.name);
+  await waitFor(() => document.querySelectorAll(".legend .swatch").length > 0);
+  await tab.locator("#tab-transfers").click();
+  assert.ok((await text("#panel")).includes(`${moving.transfers} transfers`));
+  await tab.locator("th button", {hasText: "Bytes"}).first().click();
+  await shot("transfers-1280");
+  const row = (await tab.locator("#panel tbody tr").first().innerText()).split("\t");
+  assert.deepEqual([row[1], row[2]], [moving.from, moving.to]);
+  near(row[3], moving.bytes);
+  await page.locator("button.reload-button").click();
+  await page.waitForTimeout(500);
+  await waitFor(() => document.querySelector("#panel th[aria-sort=descending]")?.textContent.startsWith("Bytes"));
+  await tab.locator("#panel tbody button", {hasText: moving.maker}).first().click();
+  assert.equal(await text(".side .op-name"), `Transfer of ${moving.maker}`);
+  const side = await text(".side");
+  near(side.split("Bytes")[1], moving.bytes);
+  near(side.split("Runs")[1], moving.took_ns);
+  assert.ok(side.includes("Is taken by (") && !side.includes("Is taken by (0)"), side);
+  await shot("transfer-1280");
+
+  // Compared with a plan for other devices, and back; the selection goes where it cannot stay.
+  await tab.locator("select[aria-label='Compare with']").selectOption({label: (await tab.locator("select[aria-label='Compare with'] option").allInnerTexts())
+    .find((option) => option.includes(args.expected.plan.topology))});
+  await waitFor(() => (document.querySelector("canvas.timeline-canvas").dataset.tracks.match(/: planned/g) || []).length === 2);
+  await tab.locator("select[aria-label='Compare with']").selectOption({index: 0});
+  await waitFor(() => document.querySelector("canvas.timeline-canvas").dataset.tracks === "Planned|Default");
+
+  // A function without a plan: what the list says of it stays after a reload.
+  await tab.locator(".list tbody tr", {hasText: "skipped"}).locator("button").first().click();
+  const why = await text(".main");
+  assert.ok(why.includes("skipped"));
+  await page.locator("button.reload-button").click();
+  await page.waitForTimeout(500);
+  assert.equal(await text(".main"), why);
 
   // Hostile names are text.
   await tab.locator(".list tbody button", {hasText: "onerror"}).first().click();

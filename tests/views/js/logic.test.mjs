@@ -5,6 +5,7 @@ import {coarse, draw, hit, steps, visible} from "./bars.js";
 import {textIndex} from "./colors.js";
 import {EmbeddedData, unpack} from "./data.js";
 import {Graph, layerOf, layers, matches} from "./graph.js";
+import {barOf, rowOf, takers, transferOf, transfersOf, waitOf} from "./waits.js";
 import {byteText, countText, moved, percentText, ticks, tickText, timeText, zoomed} from "./scales.js";
 
 // A generator of numbers that is the same in every run.
@@ -196,4 +197,45 @@ test("pieces come out of the page as they went in", async () => {
   const data = new EmbeddedData({plans: [{id: "p"}], pieces: {p: {"a.bin": base64, "a.json": Buffer.from('{"k": "ü"}').toString("base64")}}});
   assert.deepEqual(await data.piece("p", "a.bin"), {x: Float64Array.of(1.5, -2), y: Int32Array.of(7)});
   assert.deepEqual(await data.piece("p", "a.json"), {k: "ü"});
+});
+
+// Device 0 runs op 0 and then op 1; both outputs go to device 1, one after the other, for op 2; between the rows of the devices and the link is an empty one.
+function moving() {
+  const columns = {
+    row_ptr: Int32Array.of(0, 2, 2, 3, 5), op: Int32Array.of(0, 1, 2, 0, 1), start: Float64Array.of(0, 10, 60, 10, 30), end: Float64Array.of(10, 20, 70, 30, 50),
+    bytes: Float64Array.of(0, 0, 0, 100, 200), transfer: Uint8Array.of(0, 0, 0, 1, 1), tensor: Int32Array.of(-1, -1, -1, 0, 1), device: Int32Array.of(0, 0, 1),
+    op_start: Float64Array.of(0, 10, 60), op_end: Float64Array.of(10, 20, 70), ready: Float64Array.of(0, 0, 50), reason: Uint8Array.of(0, 1, 2),
+    cause: Int32Array.of(-1, 0, 1), idle: Float64Array.of(0, 0, 60),
+  };
+  const rows = [{kind: "device", device: 0, lane: 0}, {kind: "device", device: 0, lane: 1}, {kind: "device", device: 1, lane: 0}, {kind: "link", source: 0, destination: 1}];
+  const graph = new Graph({
+    type: Int32Array.of(0, 0, 0), producer: Int32Array.of(0, 1), size: Float64Array.of(100, 200), input_ptr: Int32Array.of(0, 0, 0, 2), input_idx: Int32Array.of(0, 1),
+    control_ptr: Int32Array.of(0, 0, 0, 0), control_idx: new Int32Array(0), added_before: new Int32Array(0), added_after: new Int32Array(0),
+  });
+  return {columns: {planned: columns}, graph, overview: {has_details: true, reasons: ["start", "lane", "transfer"], schedules: {planned: {rows}}}};
+}
+
+test("bars know their rows, and ops their bars", () => {
+  const {planned} = moving().columns;
+  assert.deepEqual([0, 1, 2, 3, 4].map((bar) => rowOf(planned, bar)), [0, 0, 2, 3, 3]);
+  assert.deepEqual([0, 1, 2].map((op) => barOf(planned, op)), [0, 1, 2]);
+});
+
+test("what a transfer moves, between which devices, and what it waited for", () => {
+  const plan = moving(), [first, second] = transfersOf(plan, "planned");
+  assert.deepEqual(first, {schedule: "planned", bar: 3, op: 0, tensor: 0, source: 0, destination: 1, bytes: 100, start: 10, end: 30, wait: 0, behind: -1});
+  assert.deepEqual(second, {schedule: "planned", bar: 4, op: 1, tensor: 1, source: 0, destination: 1, bytes: 200, start: 30, end: 50, wait: 10, behind: 0});
+  assert.deepEqual(transferOf(plan, "planned", 4), second);
+  assert.deepEqual(takers(plan, second), [2]);
+  assert.deepEqual(takers(plan, {...second, tensor: -1}), []);
+  assert.deepEqual(takers({...plan, graph: null}, second), []);
+});
+
+test("why an op waited", () => {
+  const plan = moving();
+  assert.deepEqual(waitOf(plan, "planned", 0), {words: "nothing: it could begin at once", cause: -1, ready: 0, idle: 0});
+  assert.equal(waitOf(plan, "planned", 1).words, "a free lane of its device, taken by ");
+  assert.deepEqual(waitOf(plan, "planned", 2), {words: "the transfer of what comes from ", cause: 1, ready: 50, idle: 60});
+  assert.equal(waitOf(plan, "default", 2), null);
+  assert.equal(waitOf({...plan, overview: {...plan.overview, has_details: false}}, "planned", 2), null);
 });

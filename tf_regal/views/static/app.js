@@ -3,13 +3,20 @@
 import {categoryColor} from "./colors.js";
 import {clear, element, isDark} from "./dom.js";
 import {matches} from "./graph.js";
-import {cards, change, chip, measuredChange, measuredPanel, notesPanel, opPanel, opsPanel, peakPanel, searchPanel} from "./panels.js";
+import {chip, planTable} from "./list.js";
+import {cards, measuredPanel, memoryPanel, notesPanel, opsPanel, searchPanel, transfersPanel} from "./panels.js";
 import {PlanView} from "./plan.js";
-import {byteText, percentText, timeText} from "./scales.js";
-import {Table} from "./tables.js";
+import {timeText} from "./scales.js";
+import {longestWaits, opPanel, spoken, transferPanel} from "./side.js";
 import {Timeline} from "./timeline.js";
+import {barOf, takers, transferOf} from "./waits.js";
 
-const TABS = [["timeline", "Timeline"], ["peak", "Peak memory"], ["search", "Search"], ["measured", "Measured"], ["ops", "Ops"], ["notes", "About"]];
+const TABS = [
+  ["timeline", "Timeline"], ["memory", "Memory"], ["transfers", "Transfers"], ["search", "Search"], ["measured", "Measured"], ["ops", "Ops"], ["notes", "About"],
+];
+const PANELS = {
+  memory: memoryPanel, transfers: transfersPanel, search: searchPanel, measured: measuredPanel, ops: opsPanel, notes: notesPanel,
+};
 const TITLES = {planned: "Planned", default: "Default", measured: "Measured"};
 
 export class App {
@@ -19,10 +26,12 @@ export class App {
     this.tab = "timeline";
     this.shown = new Set(["planned", "default"]);
     this.colorBy = "type";
+    this.tables = new Map(); // how each table is sorted: kept where its plan is loaded anew
     this.listBox = element("section", {class: "list", "aria-label": "Plans"});
     this.main = element("section", {class: "main", "aria-label": "The chosen plan"});
     this.message = element("div", {class: "message", role: "alert", hidden: true});
-    root.replaceChildren(this.message, this.listBox, this.main);
+    this.live = element("div", {class: "unseen", role: "status", "aria-live": "polite"});
+    root.replaceChildren(this.message, this.live, this.listBox, this.main);
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
   }
 
@@ -32,7 +41,12 @@ export class App {
       this.summaries = plans;
       this.say((problems || []).join("\n"));
       this.paintList();
-      const known = plans.find((s) => s.id === this.chosen?.id && s.has_plan);
+      const explained = plans.find((s) => s.id === this.explained);
+      if (explained && !explained.has_plan) {
+        this.explain(explained);
+        return;
+      }
+      const known = explained || plans.find((s) => s.id === this.chosen?.id && s.has_plan);
       const first = known || plans.find((s) => s.has_plan && s.status === "planned") || plans.find((s) => s.has_plan);
       if (first) await this.choose(first.id, Boolean(known));
       else this.paintEmpty();
@@ -60,23 +74,23 @@ export class App {
   }
 
   paintList() {
-    const short = (s) => s.function.replace(/^__inference_/, "").replace(/_\d+$/, "");
-    const table = new Table("Plans and skipped functions", [
-      {title: "Function", value: short}, {title: "Status", value: (s) => s.status, text: (s) => chip(s.status)},
-      {title: "Objective", value: (s) => s.objective || "", text: (s) => ({runtime: "time", peak_memory: "memory"})[s.objective] || "–"},
-      {title: "Predicted", value: change, text: (s) => percentText(change(s)), number: true},
-      {title: "Measured", value: measuredChange, text: (s) => percentText(measuredChange(s)), number: true},
-      {title: "Topology", value: (s) => s.topology || "", text: (s) => s.topology || "–"},
-    ], {pick: (s) => (s.has_plan ? this.choose(s.id) : this.explain(s))});
-    table.show(this.summaries);
+    this.list = planTable(this.summaries, {
+      pick: (s) => (s.has_plan ? this.choose(s.id) : this.explain(s)), isCurrent: (s) => s.id === (this.explained || this.chosen?.id), state: this.state("list"),
+    });
     this.listBox.hidden = this.data.isSingle === true;
-    clear(this.listBox, element("h2", {}, `Plans (${this.summaries.length})`), table.element,
-      element("p", {class: "faint"}, "Predicted and measured: change of the objective against the default plan; below 0 is better."));
+    clear(this.listBox, element("h2", {}, `Plans (${this.summaries.length})`), this.list.element,
+      element("p", {class: "faint"}, "Default, planned and measured: the objective; in brackets its change against the default plan, where below 0 is better."));
+  }
+
+  state(of) {
+    if (!this.tables.has(of)) this.tables.set(of, {});
+    return this.tables.get(of);
   }
 
   // A function without a plan.
   explain(summary) {
-    this.chosen = null;
+    [this.chosen, this.explained] = [null, summary.id];
+    this.list.mark();
     clear(this.main, element("h2", {}, summary.function), element("p", {}, chip(summary.status), ` ${summary.reason || ""}`));
   }
 
@@ -95,15 +109,15 @@ export class App {
       const view = await this.planView(id);
       if (request !== this.request) return; // another one was chosen meanwhile
       // What was selected stays where it is of the plan that is looked at anew.
-      if (this.selectedView?.id !== id) this.selectedOp = -1;
-      this.selectedView = view;
+      if (!keep || ![id, this.compared?.id].includes(this.selected?.id)) this.selected = null;
       this.say("");
       if (!keep) {
         this.compared = null;
       } else if (this.compared) {
         this.compared = await this.planView(this.compared.id).catch(() => null);
       }
-      this.chosen = view;
+      [this.chosen, this.explained] = [view, null];
+      this.list.mark();
       this.found = null;
       this.paintPlan();
       await this.loadRest(view);
@@ -131,7 +145,7 @@ export class App {
 
   async compareWith(id) {
     const request = this.request;
-    this.select(0, -1); // what is selected may be of the plan that goes
+    this.select(0, -1); // it may be of the plan that goes
     if (!id) {
       this.compared = null;
       this.refreshTracks();
@@ -184,7 +198,6 @@ export class App {
   paintTab(keepTimeline = false) {
     const view = this.chosen;
     if (!view) return;
-    const goTo = (op) => this.goTo(op);
     if (this.tab === "timeline") {
       if (!keepTimeline || !this.timeline?.element.isConnected) this.paintTimeline();
       else this.paintLegend();
@@ -192,13 +205,20 @@ export class App {
       this.paintSide();
       return;
     }
-    const panel = {peak: peakPanel, search: searchPanel, measured: measuredPanel, ops: opsPanel, notes: notesPanel}[this.tab];
-    clear(this.panel, panel(view, goTo));
+    clear(this.panel, PANELS[this.tab](view, this.links(view)));
+  }
+
+  // What a plan's panels do to the rest: `on` of panels.js and side.js.
+  links(view) {
+    return {
+      goTo: (op) => this.goTo(view, op, true), goToTransfer: (schedule, bar) => this.goToTransfer(view, schedule, bar),
+      state: (caption) => this.state(`${view.id} ${caption}`),
+    };
   }
 
   paintTimeline() {
     const view = this.chosen, before = this.timeline;
-    this.timeline = new Timeline({select: (track, op) => this.select(track, op), next: (step) => this.nextFound(step)});
+    this.timeline = new Timeline({select: (track, bar) => this.select(track, bar), next: (step) => this.nextFound(step)});
     if (before && this.timelineOf === view.id) [this.timeline.end, this.timeline.view] = [before.end, before.view];
     this.timelineOf = view.id;
     this.timeline.selected = this.selection();
@@ -236,10 +256,10 @@ export class App {
       element("span", {class: "group"}, button("−", "Zoom out", () => this.timeline.zoom(1 / 0.6)), button("+", "Zoom in", () => this.timeline.zoom(0.6)),
         button("Show all", "Show the whole step", () => this.timeline.fit())));
     this.legend = element("div", {class: "legend"});
-    this.side = element("aside", {class: "side-box", "aria-label": "Selected op"});
+    this.side = element("aside", {class: "side-box", "aria-label": "What is selected"});
     clear(this.panel, toolbar, this.legend, element("div", {class: "split"}, this.timeline.element, this.side),
       element("p", {class: "faint help"}, "Drag or use the arrow keys to move, Ctrl with the wheel, a pinch, a double click or + and − to zoom; "
-        + "click an op for what it waited for. Bars narrower than a pixel are drawn as one."));
+        + "click an op or a transfer for what it waited for. Bars narrower than a pixel are drawn as one."));
     this.refreshTracks();
     this.paintLegend();
   }
@@ -297,58 +317,77 @@ export class App {
     // In the order of the planned starts.
     this.found.sorted ??= [...list].sort((a, b) => this.chosen.columns.planned.op_start[a] - this.chosen.columns.planned.op_start[b]);
     this.found.at = (this.found.at + step + list.length) % list.length;
-    this.goTo(this.found.sorted[this.found.at], this.found.plan);
+    this.goTo(this.found.plan, this.found.sorted[this.found.at]);
     this.count.textContent = `${this.found.at + 1} of ${list.length}`;
   }
 
-  // Selects an op of a track's plan; −1: none.
-  select(track, op) {
-    const view = op >= 0 ? this.timeline.tracks[track].plan : this.chosen;
-    this.selectedOp = op;
-    this.selectedView = view;
+  // Selects a bar of a track; −1: none.
+  select(track, bar) {
+    this.say("");
+    if (bar < 0) {
+      this.selected = null;
+      this.live.textContent = "Nothing is selected.";
+    } else {
+      const {plan, schedule, columns} = this.timeline.tracks[track];
+      this.selected = {id: plan.id, op: columns.op[bar], transfer: columns.transfer[bar] ? {schedule, bar} : null};
+      this.live.textContent = spoken(plan, schedule, bar);
+    }
     this.timeline.selected = this.selection();
     this.timeline.redraw();
     this.paintSide();
   }
 
-  // The selected op with its neighbours, as the timeline draws it; null: none.
-  selection() {
-    const op = this.selectedOp ?? -1, view = this.selectedView || this.chosen;
-    if (op < 0) return null;
-    const ends = (list) => list.map((neighbour) => neighbour.op);
-    return {plan: view, op, before: view.graph ? ends(view.graph.predecessors(op)) : [], after: view.graph ? ends(view.graph.successors(op)) : []};
+  // The plan of what is selected; null: nothing is, or its plan is not there any more.
+  selectedView() {
+    return [this.chosen, this.compared].find((view) => view && view.id === this.selected?.id) || null;
   }
 
-  // Selects an op of a plan, the chosen one unless it is said, and brings it into view.
-  goTo(op, view = this.chosen) {
+  // What is selected with its neighbours, as the timeline draws it; null: nothing.
+  selection() {
+    const plan = this.selectedView();
+    if (!plan) return null;
+    const {op, transfer} = this.selected, ends = (list) => list.map((neighbour) => neighbour.op);
+    if (transfer) {
+      const known = plan.columns[transfer.schedule];
+      return known ? {plan, op, transfer, before: [op], after: takers(plan, transferOf(plan, transfer.schedule, transfer.bar))} : null;
+    }
+    return {plan, op, transfer, before: plan.graph ? ends(plan.graph.predecessors(op)) : [], after: plan.graph ? ends(plan.graph.successors(op)) : []};
+  }
+
+  // Selects an op of a plan and brings it into view. withFocus: where what was pressed goes, so that the keyboard goes on with what it led to.
+  goTo(view, op, withFocus = false) {
+    this.goToBar(view, (track) => barOf(track.columns, op), withFocus);
+  }
+
+  goToTransfer(view, schedule, bar) {
+    this.shown.add(schedule);
+    this.goToBar(view, (track) => (track.schedule === schedule ? bar : -1), true);
+  }
+
+  goToBar(view, barIn, withFocus) {
     if (this.tab !== "timeline") this.open("timeline");
-    const track = this.timeline.tracks.findIndex((t) => t.plan === view && t.columns);
-    if (track < 0) return; // not among what is shown
-    this.select(track, op);
-    this.timeline.reveal(track, op);
+    const {tracks} = this.timeline;
+    const track = tracks.findIndex((t) => t.plan === view && t.columns && barIn(t) >= 0);
+    if (track < 0) {
+      this.say("This is in none of the schedules that are shown: choose one that has it, above the timeline.");
+      return;
+    }
+    const bar = barIn(tracks[track]);
+    this.select(track, bar);
+    this.timeline.reveal(track, bar);
+    if (withFocus) this.side.querySelector(".op-name")?.focus();
   }
 
   paintSide() {
     if (!this.side) return;
-    if (this.selectedOp < 0 || this.selectedOp === undefined) {
-      clear(this.side, this.longestWaits());
+    const view = this.selectedView();
+    if (!view) {
+      clear(this.side, longestWaits(this.chosen, this.links(this.chosen)));
       return;
     }
-    const view = this.selectedView || this.chosen;
-    clear(this.side, opPanel(view, this.selectedOp, (op) => this.goTo(op, view)));
-  }
-
-  // Where devices stand idle longest: shown while nothing is selected.
-  longestWaits() {
-    const view = this.chosen, columns = view.columns.planned;
-    if (!columns || !view.names || !view.overview.has_details) return element("div", {class: "side faint"}, "Select an op to see what it waits for.");
-    const order = Array.from(columns.idle.keys()).filter((op) => columns.idle[op] > 0).sort((a, b) => columns.idle[b] - columns.idle[a]).slice(0, 8);
-    const what = {input: "an input", transfer: "a transfer", control: "a control edge", lane: "the link", start: "the start"};
-    return element("div", {class: "side"}, element("h3", {}, "Longest idle times, planned"), order.length ? element("ul", {class: "neighbours"}, ...order.map((op) =>
-      element("li", {}, `${view.devices[columns.device[op]]}: ${timeText(columns.idle[op])} for ${what[view.overview.reasons[columns.reason[op]]]} before `,
-        element("button", {type: "button", class: "link", onclick: () => this.goTo(op)}, view.names.names[op])))) : element("p", {}, "No device stands idle between its ops."),
-    element("p", {class: "faint"}, `Largest peak: ${byteText(Math.max(0, ...Object.values(view.overview.figures.predicted.peak_bytes)))}.`),
-    element("p", {class: "faint"}, "Select an op to see what it waits for."));
+    const {op, transfer} = this.selected;
+    if (transfer && !view.columns[transfer.schedule]) clear(this.side, element("div", {class: "side"}, "Loading …"));
+    else clear(this.side, transfer ? transferPanel(view, transfer.schedule, transfer.bar, this.links(view)) : opPanel(view, op, this.links(view)));
   }
 
   recolor() {

@@ -37,17 +37,23 @@ export class Graph {
   // The same for what waits for the op.
   successors(op) {
     if (!this.hasEdges) return [];
-    const {producer, size, input_ptr, input_idx, control_ptr, control_idx} = this.arrays;
-    this.cache.consumers ??= reversed(input_ptr, input_idx, producer.length);
+    const {size, control_ptr, control_idx} = this.arrays;
     this.cache.followers ??= reversed(control_ptr, control_idx, this.count);
     const found = [];
     for (const tensor of this.outputs(op)) {
-      const {ptr, idx} = this.cache.consumers;
-      for (let k = ptr[tensor]; k < ptr[tensor + 1]; k++) found.push({op: idx[k], bytes: size[tensor], kind: "data"});
+      for (const consumer of this.consumers(tensor)) found.push({op: consumer, bytes: size[tensor], kind: "data"});
     }
     const {ptr, idx} = this.cache.followers;
     for (let k = ptr[op]; k < ptr[op + 1]; k++) found.push({op: idx[k], bytes: 0, kind: "control"});
     return found.concat(this.added("added_before", "added_after", op));
+  }
+
+  // Ops that take a tensor.
+  consumers(tensor) {
+    const {producer, input_ptr, input_idx} = this.arrays;
+    this.cache.consumers ??= reversed(input_ptr, input_idx, producer.length);
+    const {ptr, idx} = this.cache.consumers;
+    return idx.subarray(ptr[tensor], ptr[tensor + 1]);
   }
 
   added(mine, others, op) {

@@ -1,35 +1,13 @@
-// What stands beside and below the timeline: figures, the selected op, the peak's owners, the search, the measurement, tables.
+// The views of a plan but for the timeline: figures, memory, transfers, the search, the measurement, ops. Of their argument `on`: goTo(op) and
+// goToTransfer(schedule, bar) select in the timeline, state(caption) keeps how a table is sorted.
 
 import {Curves} from "./curves.js";
-import {clear, element} from "./dom.js";
+import {element} from "./dom.js";
 import {byteText, countText, percentText, timeText} from "./scales.js";
+import {peakOf, statusText} from "./list.js";
+import {facts, nameOf} from "./side.js";
 import {Table} from "./tables.js";
-
-const MOST_NEIGHBOURS = 60;
-const STATUS = {planned: "planned", default_kept: "default kept", skipped: "skipped", rolled_back: "rolled back", failed: "failed", saved: "saved"};
-
-export function statusText(status) {
-  return STATUS[status] || status;
-}
-
-export function chip(status) {
-  return element("span", {class: `chip ${status}`}, statusText(status));
-}
-
-const peak = (figures) => Math.max(0, ...Object.values(figures.peak_bytes));
-
-// The change of the objective that a plan predicts, as a share; null where there is no plan.
-export function change(summary) {
-  if (!summary.predicted) return null;
-  const of = (figures) => (summary.objective === "runtime" ? figures.makespan_s : peak(figures));
-  return of(summary.default) ? of(summary.predicted) / of(summary.default) - 1 : null;
-}
-
-export function measuredChange(summary) {
-  const m = summary.measured;
-  if (!m) return null;
-  return summary.objective === "peak_memory" && m.planned_peak_bytes ? m.planned_peak_bytes / m.default_peak_bytes - 1 : m.ratio - 1;
-}
+import {takers, transfersOf, waitOf} from "./waits.js";
 
 function card(title, value, note) {
   return element("div", {class: "card"}, element("div", {class: "card-title"}, title), element("div", {class: "card-value"}, value),
@@ -43,7 +21,7 @@ export function cards(plan) {
   const found = [
     card("Time per call, predicted", timeText(predicted.makespan_s * 1e9),
       `${percentText(predicted.makespan_s / before.makespan_s - 1)} against the default's ${timeText(before.makespan_s * 1e9)}`),
-    card("Largest peak of a device", byteText(peak(predicted)), `${percentText(peak(predicted) / peak(before) - 1)} against the default's ${byteText(peak(before))}`),
+    card("Largest peak of a device", byteText(peakOf(predicted)), `${percentText(peakOf(predicted) / peakOf(before) - 1)} against the default's ${byteText(peakOf(before))}`),
     card("Moved between devices", byteText(predicted.transfer_bytes), `default: ${byteText(before.transfer_bytes)}`),
     card("Above the lower bound", gap, `no plan can take less than ${timeText(overview.bounds.makespan_s * 1e9)}`),
   ];
@@ -55,83 +33,104 @@ export function cards(plan) {
   return element("div", {class: "cards"}, ...found);
 }
 
-// What is known of one op. goTo(op): selects another.
-export function opPanel(plan, op, goTo) {
-  const {overview, graph, names} = plan;
-  if (!graph || !names) return element("div", {class: "side"}, "Loading names …");
-  const facts = [["Type", overview.types[graph.arrays.type[op]]]];
-  const outputs = names.outputs[op];
-  if (outputs) facts.push(["Gives", outputs]);
-  facts.push(["Output bytes", byteText(graph.outputBytes(op))]);
-  if (graph.arrays.persistent[op]) facts.push(["Held all the time", byteText(graph.arrays.persistent[op])]);
-  const parts = [];
-  for (const schedule of plan.schedules) {
-    const columns = plan.columns[schedule];
-    if (!columns || (schedule === "measured" && !(columns.op_end[op] > 0))) continue;
-    const [start, end, idle] = [columns.op_start[op], columns.op_end[op], columns.idle[op]];
-    const rows = [["Device", plan.devices[columns.device[op]]], ["Runs", `${timeText(end - start)}, from ${timeText(start)} to ${timeText(end)}`]];
-    if (schedule !== "measured" && overview.has_details) {
-      rows.push(["Inputs were there", timeText(columns.ready[op])]);
-      const cause = columns.cause[op], reason = overview.reasons[columns.reason[op]];
-      const link = cause >= 0 ? element("button", {type: "button", class: "link", onclick: () => goTo(cause)}, names.names[cause]) : "";
-      const text = {
-        start: "nothing: it could begin at once", input: "its input, made by ", transfer: "the transfer of what comes from ", control: "a control edge from ",
-        lane: "a free lane of its device, taken by ",
-      }[reason];
-      rows.push(["Waited for", element("span", {}, cause < 0 && reason === "lane" ? "a free lane of its device" : text, link)]);
-      if (idle > 0) rows.push(["Its lane stood idle", timeText(idle)]);
-    }
-    parts.push(element("h4", {}, {planned: "As planned", default: "By default", measured: "Measured"}[schedule]), facts_(rows));
-  }
-  const neighbours = (title, list) => {
-    const shown = list.slice(0, MOST_NEIGHBOURS);
-    const kinds = {data: "", control: " (control edge)", added: " (edge of the plan)"};
-    return [element("h4", {}, `${title} (${list.length})`), element("ul", {class: "neighbours"}, ...shown.map((n) =>
-      element("li", {}, element("button", {type: "button", class: "link", onclick: () => goTo(n.op)}, names.names[n.op]),
-        element("span", {class: "faint"}, n.kind === "data" ? ` ${byteText(n.bytes)}` : kinds[n.kind])))),
-    list.length > shown.length ? element("div", {class: "faint"}, `and ${list.length - shown.length} more`) : null];
-  };
-  const edges = graph.hasEdges
-    ? [...neighbours("Waits for", graph.predecessors(op)), ...neighbours("Is waited for by", graph.successors(op))]
-    : [element("p", {class: "faint"}, "This plan was made by a version that did not keep edges: plan again to see them.")];
-  return element("div", {class: "side"}, element("h3", {class: "op-name"}, names.names[op]), facts_(facts), ...parts, ...edges);
-}
+const BOTH = [["planned", "As planned"], ["default", "By default"]];
 
-function facts_(rows) {
-  return element("dl", {}, ...rows.flatMap(([term, value]) => [element("dt", {}, term), element("dd", {}, value)]));
-}
-
-// The buffers that are alive at the peaks.
-export function peakPanel(plan, goTo) {
-  const box = element("div", {});
-  const {overview} = plan;
-  for (const [schedule, title] of [["planned", "As planned"], ["default", "By default"]]) {
+// Peaks per device, the buffers that are alive at them, and memory over time.
+export function memoryPanel(plan, on) {
+  const {overview} = plan, schedules = BOTH.filter(([schedule]) => overview.schedules[schedule]);
+  const peaks = new Table("Peaks per device", [
+    {title: "Device", value: (r) => plan.devices[r.q]}, {title: "Schedule", value: (r) => r.title},
+    {title: "Peak", value: (r) => r.bytes, text: (r) => byteText(r.bytes), number: true}, {title: "At", value: (r) => r.at, text: (r) => timeText(r.at), number: true},
+    {title: "Held all the time", value: (r) => r.persistent, text: (r) => byteText(r.persistent), number: true},
+    {title: "Capacity", value: (r) => r.memory, text: (r) => (r.memory === null ? "no limit" : byteText(r.memory)), number: true},
+    {title: "Of capacity", value: (r) => r.memory && r.bytes / r.memory, text: (r) => (r.memory ? `${((100 * r.bytes) / r.memory).toFixed(1)} %` : "–"), number: true},
+  ], {state: on.state("peaks")});
+  peaks.show(overview.devices.flatMap((device, q) => schedules.map(([schedule, title]) => {
+    const outline = overview.schedules[schedule], [bytes, at] = outline.peaks[q];
+    return {q, title, bytes, at, persistent: outline.persistent[q], memory: device.memory};
+  })));
+  const box = element("div", {}, element("h3", {}, "Peaks"), peaks.element);
+  for (const [schedule, title] of schedules) {
     const outline = overview.schedules[schedule];
-    if (!outline) continue;
-    outline.held.forEach((rows, q) => {
-      const [bytes, at] = outline.peaks[q];
-      const persistent = outline.persistent[q];
-      box.append(element("h3", {}, `${title}: ${plan.devices[q]}`), element("p", {}, bytes
-        ? `Peak of ${byteText(bytes)} at ${timeText(at)}; ${byteText(persistent)} of it are variables, constants and arguments, which live all the time.`
-        : `Nothing but ${byteText(persistent)} of variables, constants and arguments.`));
-      if (!rows.length) return;
-      const name = (op) => (plan.names ? plan.names.names[op] : `op ${op}`);
-      const table = new Table(`Buffers alive at the peak of ${plan.devices[q]}, ${title}`, [
-        {title: "Made by", value: (r) => name(r[0])}, {title: "Bytes", value: (r) => r[1], text: (r) => byteText(r[1]), number: true},
-        {title: "Share", value: (r) => r[1] / bytes, text: (r) => `${((100 * r[1]) / bytes).toFixed(1)} %`, number: true},
-        {title: "What", value: (r) => overview.buffers[r[5]]}, {title: "From", value: (r) => r[2], text: (r) => timeText(r[2]), number: true},
-        {title: "Until", value: (r) => (r[3] < 0 ? Infinity : r[3]), text: (r) => (r[3] < 0 ? "the end" : timeText(r[3])), number: true},
-        {title: "Kept by", value: (r) => (r[4] < 0 ? "it is a result" : name(r[4]))},
-      ], {pick: (r) => goTo(r[0]), sort: 1});
-      table.show(rows);
-      box.append(table.element);
-    });
+    outline.held.forEach((rows, q) => box.append(...heldAt(plan, outline, rows, q, title, on)));
   }
   if (!overview.has_details) box.append(element("p", {class: "faint"}, "This plan was made by a version that did not keep what is alive at the peak: plan again to see it."));
+  box.append(element("h3", {}, "Memory over time"), overTime(plan, schedules, on));
   return box;
 }
 
-export function searchPanel(plan) {
+// The buffers that are alive at the peak of a device.
+function heldAt(plan, outline, rows, q, title, on) {
+  const [bytes, at] = outline.peaks[q], persistent = outline.persistent[q];
+  const parts = [element("h3", {}, `${title}: ${plan.devices[q]}`), element("p", {}, bytes
+    ? `Peak of ${byteText(bytes)} at ${timeText(at)}; ${byteText(persistent)} of it are variables, constants and arguments, which live all the time.`
+    : `Nothing but ${byteText(persistent)} of variables, constants and arguments.`)];
+  if (!rows.length) return parts;
+  const table = new Table(`Buffers alive at the peak of ${plan.devices[q]}, ${title}`, [
+    {title: "Made by", value: (r) => nameOf(plan, r[0])}, {title: "Bytes", value: (r) => r[1], text: (r) => byteText(r[1]), number: true},
+    {title: "Share", value: (r) => r[1] / bytes, text: (r) => `${((100 * r[1]) / bytes).toFixed(1)} %`, number: true},
+    {title: "What", value: (r) => plan.overview.buffers[r[5]]}, {title: "From", value: (r) => r[2], text: (r) => timeText(r[2]), number: true},
+    {title: "Until", value: (r) => (r[3] < 0 ? Infinity : r[3]), text: (r) => (r[3] < 0 ? "the end" : timeText(r[3])), number: true},
+    {title: "Kept by", value: (r) => (r[4] < 0 ? "it is a result" : nameOf(plan, r[4]))},
+  ], {pick: (r) => on.goTo(r[0]), sort: 1, state: on.state(`held ${title} ${q}`)});
+  table.show(rows);
+  parts.push(table.element);
+  const rest = bytes - persistent - rows.reduce((sum, r) => sum + r[1], 0);
+  if (rest > 0) parts.push(element("p", {class: "faint"}, `These are the ${countText(rows.length)} largest buffers; smaller ones hold another ${byteText(rest)}.`));
+  return parts;
+}
+
+// One curve of memory as a table: which one is chosen.
+function overTime(plan, schedules, on) {
+  const choice = element("select", {"aria-label": "Schedule and device"}, ...schedules.flatMap(([schedule, title]) =>
+    plan.devices.map((name, q) => element("option", {value: `${schedule} ${q}`}, `${title}: ${name}`))));
+  const state = on.state("memory over time");
+  const table = new Table("Memory in use after each change", [
+    {title: "Time", value: (r) => r.ns, text: (r) => timeText(r.ns, 6)}, {title: "In use", value: (r) => r.bytes, text: (r) => byteText(r.bytes), number: true},
+    {title: "Change", value: (r) => r.change, text: (r) => `${r.change < 0 ? "−" : "+"}${byteText(Math.abs(r.change))}`, number: true},
+  ], {state});
+  const show = () => {
+    const [schedule, q] = choice.value.split(" "), columns = plan.columns[schedule], rows = [];
+    if (!columns) return;
+    for (let i = columns.memory_ptr[q]; i < columns.memory_ptr[Number(q) + 1]; i++) {
+      rows.push({ns: columns.memory_ns[i], bytes: columns.memory_bytes[i], change: columns.memory_bytes[i] - (rows.length ? rows.at(-1).bytes : 0)});
+    }
+    table.show(rows);
+  };
+  if (state.curve) choice.value = state.curve;
+  choice.addEventListener("change", () => {
+    Object.assign(state, {curve: choice.value, page: 0});
+    show();
+  });
+  show();
+  return element("div", {}, element("p", {}, choice), table.element);
+}
+
+// What moves between devices.
+export function transfersPanel(plan, on) {
+  const schedules = BOTH.filter(([schedule]) => plan.columns[schedule]);
+  if (!schedules.length) return element("p", {}, "Loading …");
+  const box = element("div", {});
+  for (const [schedule, title] of schedules) {
+    const rows = transfersOf(plan, schedule), moved = rows.reduce((sum, r) => sum + r.bytes, 0);
+    box.append(element("h3", {}, title), element("p", {}, rows.length ? `${countText(rows.length)} transfers move ${byteText(moved)}.` : "Nothing moves between devices."));
+    if (!rows.length) continue;
+    const taken = (r) => takers(plan, r);
+    const table = new Table(`Transfers, ${title}`, [
+      {title: "Made by", value: (r) => nameOf(plan, r.op)}, {title: "From", value: (r) => plan.devices[r.source]}, {title: "To", value: (r) => plan.devices[r.destination]},
+      {title: "Bytes", value: (r) => r.bytes, text: (r) => byteText(r.bytes), number: true}, {title: "Starts", value: (r) => r.start, text: (r) => timeText(r.start), number: true},
+      {title: "Takes", value: (r) => r.end - r.start, text: (r) => timeText(r.end - r.start), number: true},
+      {title: "Waited for its link", value: (r) => r.wait, text: (r) => (r.wait > 0 ? timeText(r.wait) : ""), number: true},
+      {title: "Taken by", value: (r) => (taken(r).length ? nameOf(plan, taken(r)[0]) : "–"),
+        text: (r) => (taken(r).length > 1 ? `${nameOf(plan, taken(r)[0])} and ${taken(r).length - 1} more` : taken(r).length ? nameOf(plan, taken(r)[0]) : "–")},
+    ], {pick: (r) => on.goToTransfer(schedule, r.bar), sort: 4, descending: false, state: on.state(`transfers ${schedule}`)});
+    table.show(rows);
+    box.append(table.element);
+  }
+  return box;
+}
+
+export function searchPanel(plan, on) {
   const {overview} = plan, {search, trace} = overview;
   const runtime = overview.objective === "runtime";
   const text = runtime ? timeText : byteText;
@@ -143,11 +142,19 @@ export function searchPanel(plan) {
   } else {
     const curves = new Curves();
     const lines = [
-      {label: "default plan", value: runtime ? overview.figures.default.makespan_s * 1e9 : peak(overview.figures.default)},
+      {label: "default plan", value: runtime ? overview.figures.default.makespan_s * 1e9 : peakOf(overview.figures.default)},
       {label: "lower bound", value: runtime ? overview.bounds.makespan_s * 1e9 : overview.bounds.peak_bytes},
     ];
     box.append(element("div", {class: "legend"}, element("span", {class: "key planned"}), "best so far ", element("span", {class: "key default"}), "mean of a generation"), curves.element);
     requestAnimationFrame(() => curves.show(trace.points, lines, runtime ? "ns" : "bytes"));
+    const points = new Table("How the search went", [
+      {title: "Part", value: (r) => r[0]}, {title: "Evaluations", value: (r) => r[1], text: (r) => countText(r[1]), number: true},
+      {title: "Best so far", value: (r) => r[2], text: (r) => (r[2] === null ? "nothing fits" : text(r[2])), number: true},
+      {title: "Mean of a generation", value: (r) => r[3], text: (r) => (r[3] === null ? "" : text(r[3])), number: true},
+      {title: "Above the lower bound", value: (r) => r[2], text: (r) => (r[2] === null || !lines[1].value ? "–" : percentText(r[2] / lines[1].value - 1)), number: true},
+    ], {state: on.state("search")});
+    points.show(trace.points);
+    box.append(element("details", {}, element("summary", {}, "As a table"), points.element));
   }
   if (trace?.samples?.proposed) {
     const middle = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
@@ -160,7 +167,7 @@ export function searchPanel(plan) {
     const table = new Table("What the search began with", [
       {title: "Seed", value: (r) => r[0]}, {title: "Time per call", value: (r) => r[1], text: (r) => timeText(r[1]), number: true},
       {title: "Largest peak", value: (r) => r[2], text: (r) => byteText(r[2]), number: true}, {title: "Fits", value: (r) => (r[3] ? "yes" : "no")},
-    ], {sort: runtime ? 1 : 2, descending: false});
+    ], {sort: runtime ? 1 : 2, descending: false, state: on.state("seeds")});
     table.show(trace.seeds);
     box.append(element("h3", {}, "Seeds"), table.element);
   }
@@ -168,43 +175,48 @@ export function searchPanel(plan) {
 }
 
 // The measured step against the predicted one, op by op.
-export function measuredPanel(plan, goTo) {
+export function measuredPanel(plan, on) {
   const found = plan.overview.measured;
   if (!found) {
     return element("p", {class: "faint"}, "Nothing was measured for this plan. A program that runs with tf_regal.enable(logdir=…) records one call of each planned "
       + "function whose devices are CPUs; ops on GPUs and TPUs are not recorded.");
   }
-  const name = (op) => (plan.names ? plan.names.names[op] : `op ${op}`);
   const table = new Table("Predicted and measured durations", [
-    {title: "Op", value: (r) => name(r[0])}, {title: "Predicted", value: (r) => r[1], text: (r) => timeText(r[1]), number: true},
+    {title: "Op", value: (r) => nameOf(plan, r[0])}, {title: "Predicted", value: (r) => r[1], text: (r) => timeText(r[1]), number: true},
     {title: "Measured", value: (r) => r[2], text: (r) => timeText(r[2]), number: true},
     {title: "Error", value: (r) => (r[2] ? r[1] / r[2] - 1 : null), text: (r) => (r[2] ? percentText(r[1] / r[2] - 1) : "–"), number: true},
     {title: "Difference", value: (r) => Math.abs(r[1] - r[2]), text: (r) => timeText(Math.abs(r[1] - r[2])), number: true},
-  ], {pick: (r) => goTo(r[0]), sort: 4});
+  ], {pick: (r) => on.goTo(r[0]), sort: 4, state: on.state("measured")});
   table.show(found.ops);
   return element("div", {}, element("p", {}, `One call took ${timeText(found.step_ns)} where ${timeText(found.predicted_ns)} were predicted `
     + `(${percentText(found.predicted_ns / found.step_ns - 1)}); ${countText(found.ops.length)} of ${countText(plan.overview.ops)} ops were seen. `
     + `The median op is off by ${percentText(found.median_error).replace("+", "")}; the median of what time is spent on by ${percentText(found.weighted_error)}.`), table.element);
 }
 
-export function opsPanel(plan, goTo) {
-  const {overview, graph, names} = plan, columns = plan.columns.planned, before = plan.columns.default;
-  if (!graph || !names || !columns) return element("p", {}, "Loading …");
-  const length = (c, op) => c.op_end[op] - c.op_start[op];
+export function opsPanel(plan, on) {
+  const {overview, graph, names} = plan, {planned, default: before, measured} = plan.columns;
+  if (!graph || !names || !planned) return element("p", {}, "Loading …");
+  const time = (title, value) => ({title, value, text: (op) => timeText(value(op)), number: true});
+  const idle = (title, columns) => ({title, value: (op) => columns.idle[op], text: (op) => (columns.idle[op] > 0 ? timeText(columns.idle[op]) : ""), number: true});
+  const reason = (title, columns) => ({title, value: (op) => overview.reasons[columns.reason[op]]});
   const list = [
     {title: "Op", value: (op) => names.names[op]}, {title: "Type", value: (op) => overview.types[graph.arrays.type[op]]},
-    {title: "Device", value: (op) => plan.devices[columns.device[op]]},
-    {title: "Starts", value: (op) => columns.op_start[op], text: (op) => timeText(columns.op_start[op]), number: true},
-    {title: "Takes", value: (op) => length(columns, op), text: (op) => timeText(length(columns, op)), number: true},
+    {title: "Device", value: (op) => plan.devices[planned.device[op]]}, time("Starts", (op) => planned.op_start[op]),
+    time("Takes", (op) => planned.op_end[op] - planned.op_start[op]),
+    {title: "Gives", value: (op) => names.outputs[op] || ""},
     {title: "Output", value: (op) => graph.outputBytes(op), text: (op) => byteText(graph.outputBytes(op)), number: true},
-    {title: "Lane idle before", value: (op) => columns.idle[op], text: (op) => (columns.idle[op] > 0 ? timeText(columns.idle[op]) : ""), number: true},
-    {title: "Waited for", value: (op) => overview.reasons[columns.reason[op]]},
+    idle("Lane idle before", planned), reason("Waited for", planned),
   ];
   if (before) {
-    list.push({title: "Default device", value: (op) => plan.devices[before.device[op]]},
-      {title: "Default start", value: (op) => before.op_start[op], text: (op) => timeText(before.op_start[op]), number: true});
+    list.push({title: "Default device", value: (op) => plan.devices[before.device[op]]}, time("Default start", (op) => before.op_start[op]),
+      idle("Default idle before", before), reason("Default waited for", before));
   }
-  const table = new Table("All ops of the plan", list, {pick: goTo, sort: 3, descending: false});
+  if (measured) {
+    const seen = (value) => (op) => (measured.op_end[op] > 0 ? value(op) : null);
+    const some = (title, value) => ({title, value: seen(value), text: (op) => (measured.op_end[op] > 0 ? timeText(value(op)) : ""), number: true});
+    list.push(some("Measured start", (op) => measured.op_start[op]), some("Measured, takes", (op) => measured.op_end[op] - measured.op_start[op]));
+  }
+  const table = new Table("All ops of the plan", list, {pick: on.goTo, sort: 3, descending: false, state: on.state("ops")});
   table.show(Array.from({length: overview.ops}, (_, op) => op));
   return table.element;
 }
@@ -217,6 +229,6 @@ export function notesPanel(plan) {
     ["Ops", countText(overview.ops)], ["Control edges", `${countText(overview.control_edges)} (order: ${overview.order})`],
     ["Fingerprint", overview.fingerprint], ["File", summary.file || "–"],
   ];
-  return element("div", {}, facts_(rows), overview.notes.length ? element("h3", {}, "What was assumed") : null,
+  return element("div", {}, facts(rows), overview.notes.length ? element("h3", {}, "What was assumed") : null,
     element("ul", {}, ...overview.notes.map((note) => element("li", {}, note))));
 }

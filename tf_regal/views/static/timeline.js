@@ -1,10 +1,12 @@
 // The timeline: rows of bars per device lane and link for one or several schedules on one time axis, and memory below.
 
-import {coarse, draw, hit} from "./bars.js";
+import {above, coarse, draw, hit} from "./bars.js";
 import {categoryColor, costColor, textIndex, theme} from "./colors.js";
 import {clear, context, element, fitted, FONT, isDark, LABELS, SMALL, TITLE} from "./dom.js";
 import {MEMORY_ROW, paintMemory} from "./memory.js";
-import {byteText, moved, ticks, tickText, timeText, zoomed} from "./scales.js";
+import {moved, ticks, tickText, timeText, zoomed} from "./scales.js";
+import {tipLines} from "./side.js";
+import {barOf, rowOf} from "./waits.js";
 
 const RIGHT = 12, AXIS = 26, ROW = 20, THIN_ROW = 12, LINK = 12, GAP = 4;
 const MANY_ROWS = 24;
@@ -12,7 +14,8 @@ const COARSE = 2048;
 const BINS = 1000; // of what the overview holds (views/chunks.py)
 
 export class Timeline {
-  // on: {select(track index, op or −1), next(step): to the next match}
+  // on: {select(track index, bar or −1), next(step): to the next match}. What is selected is set by the owner: null, or {plan, op, transfer: null or
+  // {schedule, bar}, before: ops that it waits for, after: ops that wait for it}.
   constructor(on) {
     this.on = on;
     this.tracks = [];
@@ -22,8 +25,8 @@ export class Timeline {
     this.selected = null;
     [this.width, this.plot] = [320, 320 - LABELS - RIGHT];
     this.canvas = element("canvas", {tabindex: 0, role: "application", class: "timeline-canvas",
-      "aria-label": "Timeline. Arrow keys move, plus and minus zoom, 0 shows all, n and p go through what was found, comma and full stop through a row's bars."});
-    this.tip = element("div", {class: "tip", role: "status", hidden: true});
+      "aria-label": "Timeline. Arrow keys move, plus and minus zoom, 0 shows all, n and p go through what was found, comma and full stop through a row's bars, Escape selects nothing."});
+    this.tip = element("div", {class: "tip", role: "tooltip", hidden: true});
     this.element = element("div", {class: "timeline"}, this.canvas, this.tip);
     this.listen();
   }
@@ -195,8 +198,8 @@ export class Timeline {
       }
     });
     fill();
-    const selected = this.selected;
-    if (selected && this.tracks[track].plan === selected.plan) this.paintSelection(c, columns, lo, hi, y, height, selected.op);
+    const bar = this.selectedBar(track);
+    if (bar >= lo && bar < hi) this.paintSelection(c, columns, bar, y, height);
   }
 
   // A row's bars; where they are many and a pixel is wide, those of a coarse picture that is made once.
@@ -209,59 +212,56 @@ export class Timeline {
     return {...found, lo: 0, hi: found.bar.length};
   }
 
-  paintSelection(c, columns, lo, hi, y, height, op) {
-    if (!(columns.op_end[op] >= this.view.from && columns.op_start[op] <= this.view.to)) return;
-    const bar = hit(columns.start, columns.end, lo, hi, columns.op_start[op], 0);
-    for (const i of [bar - 1, bar, bar + 1]) {
-      if (i < lo || i >= hi || columns.op[i] !== op || columns.transfer[i]) continue;
-      const a = Math.max(this.x(columns.start[i]), LABELS), b = Math.min(this.x(columns.end[i]), LABELS + this.plot);
-      c.strokeStyle = this.colors.text;
-      c.lineWidth = 2;
-      c.strokeRect(a - 1, y - 1, Math.max(b - a, 2) + 2, height + 2);
-      c.lineWidth = 1;
-    }
+  // The bar of what is selected on a track; −1: none.
+  selectedBar(track) {
+    const {plan, schedule, columns} = this.tracks[track], {selected} = this;
+    if (!selected || !columns || selected.plan !== plan) return -1;
+    if (selected.transfer) return selected.transfer.schedule === schedule ? selected.transfer.bar : -1;
+    return barOf(columns, selected.op);
   }
 
-  // Predecessors and successors of the selected op, as lines from the end of one to the start of the other, in every track of the plan.
+  paintSelection(c, columns, bar, y, height) {
+    if (columns.end[bar] < this.view.from || columns.start[bar] > this.view.to) return;
+    const a = Math.max(this.x(columns.start[bar]), LABELS), b = Math.min(this.x(columns.end[bar]), LABELS + this.plot);
+    c.strokeStyle = this.colors.text;
+    c.lineWidth = 2;
+    c.strokeRect(a - 1, y - 1, Math.max(b - a, 2) + 2, height + 2);
+    c.lineWidth = 1;
+  }
+
+  // What the selection waits for and what waits for it, as lines from the end of one to the start of the other, in every track that shows it.
   paintNeighbours(c) {
     if (!this.selected) return;
-    const {plan, op, before, after} = this.selected;
     c.save();
     c.beginPath();
     c.rect(LABELS, AXIS, this.plot, this.height);
     c.clip();
-    this.tracks.forEach((track, index) => {
-      if (track.plan !== plan || !track.columns) return;
-      const centre = (other) => this.centre(index, other);
-      const start = track.columns.op_start, end = track.columns.op_end;
+    c.lineWidth = 1.5;
+    this.tracks.forEach(({columns}, track) => {
+      const bar = this.selectedBar(track);
+      if (bar < 0) return;
       const line = (from, to, color) => {
-        const [ya, yb] = [centre(from), centre(to)];
+        const [ya, yb] = [this.centre(track, from), this.centre(track, to)];
         if (ya === null || yb === null) return;
-        const [xa, xb] = [this.x(end[from]), this.x(start[to])];
+        const [xa, xb] = [this.x(columns.end[from]), this.x(columns.start[to])];
         c.strokeStyle = color;
         c.beginPath();
         c.moveTo(xa, ya);
         c.bezierCurveTo(xa + 24, ya, xb - 24, yb, xb, yb);
         c.stroke();
       };
-      c.lineWidth = 1.5;
-      for (const other of before) line(other, op, this.colors.accent);
-      for (const other of after) line(op, other, this.colors.transfer);
-      c.lineWidth = 1;
+      for (const other of this.selected.before) line(barOf(columns, other), bar, this.colors.accent);
+      for (const other of this.selected.after) line(bar, barOf(columns, other), this.colors.transfer);
     });
     c.restore();
   }
 
-  // The y of the middle of an op's bar; null where it has none.
-  centre(track, op) {
-    const {columns} = this.tracks[track];
-    for (const row of this.rows) {
-      if (row.track !== track || row.row.kind !== "device" || row.row.device !== columns.device[op]) continue;
-      const [lo, hi] = [columns.row_ptr[row.number], columns.row_ptr[row.number + 1]];
-      const bar = hit(columns.start, columns.end, lo, hi, columns.op_start[op], 0);
-      for (const i of [bar - 1, bar, bar + 1]) if (i >= lo && i < hi && columns.op[i] === op) return row.y + row.height / 2;
-    }
-    return null;
+  // The y of the middle of a bar; null where there is none.
+  centre(track, bar) {
+    if (bar < 0) return null;
+    const number = rowOf(this.tracks[track].columns, bar);
+    const row = this.rows.find((r) => r.track === track && r.number === number);
+    return row.y + row.height / 2;
   }
 
   colorOf(track, op, row, duration) {
@@ -299,10 +299,10 @@ export class Timeline {
     this.redraw();
   }
 
-  // Brings an op of a track into view, with room around it.
-  reveal(track, op) {
+  // Brings a bar of a track into view, with room around it.
+  reveal(track, bar) {
     const {columns} = this.tracks[track];
-    const [a, b] = [columns.op_start[op], columns.op_end[op]];
+    const [a, b] = [columns.start[bar], columns.end[bar]];
     const span = this.view.to - this.view.from;
     if (a < this.view.from || b > this.view.to || (b - a) / span < 0.002) {
       const wanted = Math.min(span, Math.max((b - a) * 20, this.end / 5000));
@@ -311,22 +311,27 @@ export class Timeline {
     this.redraw();
   }
 
-  // The bar `step` further on the row of the selected op.
+  // Selects the bar `step` further on the row of the selected one; where none is, the first one in view.
   step(step) {
-    if (!this.selected) return;
-    const index = this.tracks.findIndex((track) => track.plan === this.selected.plan && track.columns);
-    if (index < 0) return;
-    const {columns} = this.tracks[index];
-    for (const row of this.rows) {
-      if (row.track !== index || row.row.kind !== "device") continue;
-      const [lo, hi] = [columns.row_ptr[row.number], columns.row_ptr[row.number + 1]];
-      for (let bar = lo; bar < hi; bar++) {
-        if (columns.op[bar] === this.selected.op && !columns.transfer[bar]) {
-          const next = Math.min(Math.max(bar + step, lo), hi - 1);
-          this.on.select(index, columns.op[next]);
-          this.reveal(index, columns.op[next]);
-          return;
-        }
+    const go = (track, bar) => {
+      this.on.select(track, bar);
+      this.reveal(track, bar);
+    };
+    for (const [track, {columns}] of this.tracks.entries()) {
+      const bar = this.selectedBar(track);
+      if (bar < 0) continue;
+      const number = rowOf(columns, bar), [lo, hi] = [columns.row_ptr[number], columns.row_ptr[number + 1]];
+      go(track, Math.min(Math.max(bar + step, lo), hi - 1));
+      return;
+    }
+    for (const {track, number} of this.rows) {
+      const {columns} = this.tracks[track];
+      if (!columns) continue;
+      const [lo, hi] = [columns.row_ptr[number], columns.row_ptr[number + 1]];
+      const bar = above(columns.end, lo, hi, this.view.from);
+      if (bar < hi && columns.start[bar] <= this.view.to) {
+        go(track, bar);
+        return;
       }
     }
   }
@@ -369,7 +374,7 @@ export class Timeline {
     canvas.addEventListener("pointerup", (event) => {
       if (grip && !grip.moved) {
         const found = this.at(...point(event));
-        this.on.select(found ? found.track : 0, found ? this.tracks[found.track].columns.op[found.bar] : -1);
+        this.on.select(found ? found.track : 0, found ? found.bar : -1);
       }
       grip = null;
     });
@@ -393,14 +398,9 @@ export class Timeline {
       this.tip.hidden = true;
       return;
     }
-    const {plan, columns} = this.tracks[found.track];
-    const op = columns.op[found.bar], isTransfer = columns.transfer[found.bar] === 1;
-    const name = plan.names ? plan.names.names[op] : `op ${op}`;
-    const duration = timeText(columns.end[found.bar] - columns.start[found.bar]);
-    const lines = isTransfer
-      ? [`transfer of ${name}`, `${byteText(columns.bytes[found.bar])} in ${duration}`]
-      : [name, `${plan.graph ? plan.overview.types[plan.graph.arrays.type[op]] : ""} · ${duration}`];
-    clear(this.tip, element("strong", {}, lines[0]), element("div", {}, lines[1]));
+    const {plan, schedule} = this.tracks[found.track];
+    const [name, ...lines] = tipLines(plan, schedule, found.bar);
+    clear(this.tip, element("strong", {}, name), ...lines.map((line) => element("div", {}, line)));
     this.tip.hidden = false;
     const left = Math.min(x + 14, this.width - this.tip.offsetWidth - 8);
     this.tip.style.transform = `translate(${Math.max(0, left)}px, ${y + 16}px)`;

@@ -1,0 +1,47 @@
+"""The file with a plan's pieces that lies beside the plan in a log directory: ID.view.zip beside ID.plan.json."""
+
+import io
+import json
+import lzma
+import pathlib
+import zipfile
+import zlib
+
+from tf_regal.views import chunks
+
+PLAN, VIEW = ".plan.json", ".view.zip"
+"""Endings of the plan's file and of the one with its pieces."""
+
+DAMAGED = (OSError, ValueError, RuntimeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+"""What reading a damaged file may raise."""
+
+
+def pack(pieces):
+    """The file's content. pieces: as of `chunks.chunks`."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        archive.writestr("version", str(chunks.VERSION))
+        for name, content in pieces.items():
+            archive.writestr(name, content)
+    return packed.getvalue()
+
+
+def version_of(archive):
+    """The format that an open file has, int."""
+    with archive.open("version") as file:  # no more of it, whatever its size
+        return int(file.read(20))
+
+
+def beside(path, fingerprint):
+    """The pieces that lie beside a plan's file, with what was measured; None where there are none, or where they are of another plan or version."""
+    path = pathlib.Path(path)
+    if not path.name.endswith(PLAN):
+        return None
+    try:
+        with zipfile.ZipFile(path.with_name(path.name.removesuffix(PLAN) + VIEW)) as archive:
+            if version_of(archive) != chunks.VERSION:
+                return None
+            pieces = {name: archive.read(name) for name in archive.namelist() if name != "version"}
+        return pieces if json.loads(pieces["overview.json"])["fingerprint"] == fingerprint else None
+    except DAMAGED:
+        return None
