@@ -4,7 +4,7 @@ import {createRequire} from "node:module";
 
 const [url, executablePath, modules, repeats] = process.argv.slice(2);
 const {chromium} = createRequire(`${modules}/`)("playwright-core");
-const found = {first: [], all: [], names: [], near: [], far: [], paint: []};
+const found = {navigated: [], first: [], all: [], names: [], near: [], far: [], paint: []};
 const browser = await chromium.launch({executablePath, args: ["--no-sandbox", "--disable-gpu"]});
 for (let i = 0; i < Number(repeats); i++) {
   const page = await browser.newPage({viewport: {width: 1280, height: 900}});
@@ -55,6 +55,15 @@ for (let i = 0; i < Number(repeats); i++) {
   const far = await frames(2);
   found.far.push(far.fps);
   found.paint.push(far.paint);
+  // The tab's own page, from the beginning of its navigation: its modules, the list, and the plan.
+  await page.goto(`${url}data/plugin_entry.html?name=tf_regal`);
+  found.navigated.push(await page.evaluate(async () => {
+    for (;;) {
+      const canvas = document.querySelector("canvas.timeline-canvas");
+      if (canvas?.dataset.tracks && !canvas.dataset.tracks.includes("(binned)")) return performance.now() / 1000;
+      await new Promise(requestAnimationFrame);
+    }
+  }));
   await page.close();
 }
 await browser.close();

@@ -74,6 +74,20 @@ with Workers(2) as workers:
             losses += run(everything_on, 1)
     assert losses[:4] == expected and tf_regal.reports()[-1].status != "failed", str(tf_regal.reports()[-1])
 
+    # A recorded call: every op of it lies within the call, whatever the workers' clocks say.
+    import json, pathlib, zipfile
+    logdir = pathlib.Path(os.environ["TF_REGAL_CACHE_DIR"]) / "log"
+    step, _, _ = make()
+    recorded = tf_regal.optimize(step, move_variables=True, method="topological", logdir=logdir, **settings)
+    assert run(recorded, 5) == losses[:5]
+    (path,) = logdir.glob("plugins/tf_regal/*.view.zip")
+    with zipfile.ZipFile(path) as archive:
+        found = json.loads(archive.read("overview.json"))["measured"]
+    types = tf_regal.reports()[-1].plan.details.types
+    products = [op for op, _, took in found["ops"] if types[op] == "MatMul" and 0 < took <= found["step_ns"]]
+    assert len(products) == 6, found
+    print("recorded")
+
     # A cost model that promises what the link cannot hold: measured, and rolled back.
     slow = [__import__("dataclasses").replace(d, flops=1e6, launch_overhead_ns=10**7, model="slow") for d in measured.devices]
     promised = Topology.from_links("promised", slow, lambda i, j: Link(0, 1e15))
@@ -132,7 +146,7 @@ def test_workers(tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr[-3000:]
     # TensorFlow's profiler, too, writes to the standard output.
     lines = [line for line in run.stdout.splitlines() if line and not line.startswith("Starting to trace")]
-    assert lines == ["placed", "rolled back", "went on", "left alone"]
+    assert lines == ["placed", "recorded", "rolled back", "went on", "left alone"]
 
 
 @pytest.mark.slow

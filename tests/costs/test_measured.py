@@ -187,3 +187,11 @@ def test_scratch_of_pooling_is_seen():
     found = tf_regal.profile(function, tf.ones([4, 32, 32, 8]), topology=CPU0, seconds=0.2, cache_dir=False)
     pools = [cost for kinds in found.entries.values() for cost in kinds.values() if cost.op_type == "MaxPool"]
     assert pools and all(cost.scratch >= 0 for cost in pools)
+
+
+@pytest.mark.parametrize("seconds", [5, -3600])
+def test_a_clock_of_another_machine_is_put_right(seconds, monkeypatch):
+    now = time.time_ns
+    assert abs(profile.clock_offset(CPU0)) < 1e8
+    monkeypatch.setattr(profile.time, "time_ns", lambda: now() - seconds * 10**9)
+    assert profile.clock_offset(CPU0) == pytest.approx(seconds * 1e9, abs=1e8)
