@@ -186,8 +186,15 @@ def test_results_of_another_version_of_the_code(cases, count, monkeypatch):
     assert graph.outcomes == {}  # of this version there is nothing yet ...
     assert graph.best_known == old[0].best_known  # ... but what is known is known
     assert statistics.collect(cases[:1], labels, default, found.records, 2, any_version=True) == old
+    # Seeds that only the new version ran stand beside those of the old one.
+    execute(cases, labels, 3, found, any_version=True)
+    (graph,) = statistics.collect(cases[:1], labels, default, found.records, 3, any_version=True)
+    assert set(graph.outcomes["brkga"]) == {0, 1, 2}
+    assert set(statistics.collect(cases[:1], labels, default, found.records, 3)[0].outcomes["brkga"]) == {2}
+    found.records = [record for record in found.records if record["seed"] < 2]
+    count.clear()
     execute(cases, labels, 2, found)
-    assert len(count) == 2 * made - len(cases)
+    assert len(count) == made - len(cases)
 
 
 def test_best_known_is_the_best_of_everything(cases):

@@ -108,7 +108,7 @@ def collect(cases, specs, default, records, n_seeds, any_version=False):
         cases: list of `runner.Case` of one setting. specs: list of `methods.Spec`; default: the Spec of the default plan.
         records: all records of the results file: also those of other budgets, seeds, objectives and versions of the code count for the best known.
         n_seeds: only seeds below are counted otherwise.
-        any_version: also results of other versions of the code are, where a method has none of this one; the newest of them.
+        any_version: also results of other versions of the code are, for seeds that this one was not run with; the newest of them.
     """
     from tf_regal.comparison import runner
 
@@ -123,7 +123,7 @@ def collect(cases, specs, default, records, n_seeds, any_version=False):
         found = {}
         for spec in dict.fromkeys([*specs, default]):
             wanted = runner.record_of(case, spec, 0, {})
-            chosen = by_key.get(results.key(wanted)) or by_key.get(results.key(wanted, any_version), {})
+            chosen = by_key.get(results.key(wanted, any_version), {}) | by_key.get(results.key(wanted), {})
             if None in chosen:
                 chosen = {None: chosen[None]}
             kept = {seed: _outcome(record) for seed, record in chosen.items() if seed is None or seed < n_seeds}
