@@ -10,6 +10,7 @@ from tf_regal import errors, ops
 from tf_regal.plans.planner import default_placement
 from tf_regal.search import METHODS, Budget, Task, method, regal
 from tf_regal.search.proposal import Proposal, choice
+from tf_regal.search.trace import Trace
 
 OBJECTIVES = ("runtime", "peak_memory")
 N = 300
@@ -252,3 +253,15 @@ def test_wrong_seconds(value):
 def test_wrong_objective():
     with pytest.raises(errors.InvalidArgumentError, match=r"objective='speed' is not known; expected one of 'runtime', 'peak_memory'"):
         task_of(problem_of(1), "speed")
+
+
+@pytest.mark.parametrize("name", ["brkga", "tuned_brkga", "regal"])
+def test_the_trace_counts_evaluations(name):
+    task = task_of(problem_of(3))
+    task.trace = Trace()
+    solution = METHODS[name](task, Budget(550))
+    made = [evaluations for _, evaluations, _, _ in task.trace.points]
+    assert made == sorted(made), "it never goes back"
+    assert made[-1] == solution.evaluations
+    if name == "brkga":
+        assert made == [100, 180, 260, 340, 420, 500, 550]

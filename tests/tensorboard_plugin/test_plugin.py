@@ -15,8 +15,8 @@ from werkzeug.http import parse_options_header
 import tf_regal
 from tf_regal.plans import Report
 from tf_regal.plans.plan import Plan
-from tf_regal.tensorboard import metadata, reader, writer
-from tf_regal.views import chunks, page
+from tf_regal.tensorboard import metadata, writer
+from tf_regal.views import archive, chunks, page
 
 from ..views.plans_for_views import HOSTILE, plan_of
 
@@ -185,7 +185,7 @@ def bomb(content):
     """A zip whose directory says that a piece is larger than anything that is read."""
     at = content.rindex(b"overview.json")  # of the central directory
     header = content.rindex(b"PK\x01\x02", 0, at)
-    return content[: header + 24] + struct.pack("<I", metadata.MAX_PIECE + 1) + content[header + 28 :]
+    return content[: header + 24] + struct.pack("<I", archive.MAX_PIECE + 1) + content[header + 28 :]
 
 
 DAMAGE = {
@@ -312,7 +312,7 @@ def test_the_tab(tmp_path, serve):
 
 
 def test_pieces_are_what_the_reader_knows():
-    assert set(chunks.chunks(plan_of())) <= set(reader.PIECES)
+    assert set(chunks.chunks(plan_of())) <= set(archive.PIECES)
 
 
 def test_plan_file_of_write_plan_can_be_loaded(tmp_path):

@@ -91,11 +91,20 @@ def test_pieces_beside_a_plan(in_logdir, tmp_path):
 
 
 def test_damaged_pieces_beside_a_plan_do_not_count(in_logdir, tmp_path):
-    path, plan, _ = in_logdir
+    path, plan, pieces = in_logdir
     whole = (tmp_path / "x.view.zip").read_bytes()
-    for damaged in (b"", whole[:-100], b"PK" + b"\0" * 100, whole.replace(b"version", b"VERSION")):
+    no_object, incomplete = (archive.pack(pieces | {"overview.json": b"[]"}), archive.pack({k: v for k, v in pieces.items() if k != "graph.bin"}))
+    for damaged in (b"", whole[:-100], b"PK" + b"\0" * 100, whole.replace(b"version", b"VERSION"), no_object, incomplete):
         (tmp_path / "x.view.zip").write_bytes(damaged)
         assert archive.beside(path, plan.fingerprint) is None
+
+
+def test_more_than_pieces_is_not_read(in_logdir, tmp_path, monkeypatch):
+    path, plan, pieces = in_logdir
+    (tmp_path / "x.view.zip").write_bytes(archive.pack(pieces | {"junk": b"0" * 1000}))
+    assert archive.beside(path, plan.fingerprint) == pieces
+    monkeypatch.setattr(archive, "MAX_PIECE", 1000)
+    assert archive.beside(path, plan.fingerprint) is None
 
 
 def test_the_page_of_a_plan_of_a_log_directory_has_what_was_measured(in_logdir, tmp_path):

@@ -26,15 +26,15 @@ def run(task, budget, seeds=(), before=0, *, population=100, elites=20, mutants=
     # Whole generations at a time, so that the clock and the progress bar are looked at often: only so is a run in steps the same as one in one go.
     target = max(population, len(seeds))
     while True:
-        before = search.evaluations
+        done = search.evaluations
         search.evolve(min(target, budget.evaluations))
         if task.progress is not None:
-            task.progress(search.evaluations - before)
+            task.progress(search.evaluations - done)
         if search.evaluations >= budget.evaluations or budget.expired:
             break
         target = search.evaluations + population - elites
     if task.trace is not None:
-        task.trace.generations("genetic search", max(population, len(seeds)), population - elites, before, search.history)
+        task.trace.generations("genetic search", max(population, len(seeds)), population - elites, before, search.evaluations, search.history)
     best = search.best
     run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
     return Solution(

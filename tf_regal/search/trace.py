@@ -25,10 +25,11 @@ class Trace:
     def point(self, phase, evaluations, best, mean=None):
         self.points.append((phase, int(evaluations), float(best), None if mean is None else float(mean)))
 
-    def generations(self, phase, population, new, before, history):
-        """history float64 [generations, 2] of a genetic search that has begun after `before` evaluations: best and mean."""
+    def generations(self, phase, population, new, before, made, history):
+        """history float64 [generations, 2] of a genetic search that has begun after `before` evaluations and has made `made`: best and mean. The first
+        generation has `population` of them, each other one `new`, the last perhaps fewer."""
         for i, (best, mean) in enumerate(history.tolist()):
-            self.point(phase, before + population + i * new, best, mean)
+            self.point(phase, before + min(population + i * new, made), best, mean)
 
     def seed(self, label, run):
         self.seeds.append((label, int(run.makespan), int(run.peak.max()), bool(run.feasible)))

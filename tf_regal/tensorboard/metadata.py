@@ -17,7 +17,6 @@ RUNS = "tf_regal"
 _IDENTITY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 MAX_SUMMARY = 1 << 20
-MAX_PIECE = 256 << 20
 MAX_PLAN = 512 << 20
 """Bytes; what is larger is not read."""
 

@@ -12,7 +12,6 @@ from tf_regal.plans import plan as plan_lib
 from tf_regal.tensorboard import metadata
 from tf_regal.views import archive, chunks, summary
 
-PIECES = ("overview.json", "names.json", "graph.bin", "planned.bin", "default.bin", "measured.bin")
 _MAX_PLANS = 2000
 _KEPT = 3  # plans whose pieces had to be made are kept
 
@@ -121,8 +120,8 @@ class Reader:
         raise NotThere(f"the plan's file {identity}{ending} is not in the log directory: it was removed, or its writer was stopped before it was done")
 
     def piece(self, identity, name):
-        """The bytes of a piece (`PIECES`) of a plan. Raises NotThere."""
-        if name not in PIECES:
+        """The bytes of a piece (`archive.PIECES`) of a plan. Raises NotThere."""
+        if name not in archive.PIECES:
             raise NotThere(f"a plan has no piece {name!r}")
         try:
             path = self._file(identity, archive.VIEW)
@@ -135,8 +134,8 @@ class Reader:
                     raise NotThere(f"the plan was written by a newer version of tf-regal (format {version}): update it here")
                 if version < chunks.VERSION:
                     return self._made_here(identity, name)
-                if pieces.getinfo(name).file_size > metadata.MAX_PIECE:
-                    raise NotThere(f"the plan's {name} is larger than {metadata.MAX_PIECE >> 20} MB")
+                if pieces.getinfo(name).file_size > archive.MAX_PIECE:
+                    raise NotThere(f"the plan's {name} is larger than {archive.MAX_PIECE >> 20} MB")
                 return pieces.read(name)
         except KeyError as error:
             raise NotThere(f"the plan has no {name}") from error

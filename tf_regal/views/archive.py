@@ -9,10 +9,14 @@ import zlib
 
 from tf_regal.views import chunks
 
+PIECES = ("overview.json", "names.json", "graph.bin", "planned.bin", "default.bin", "measured.bin")
+MAX_PIECE = 256 << 20
+"""Bytes of a piece that is read: files may be anybody's."""
+
 PLAN, VIEW = ".plan.json", ".view.zip"
 """Endings of the plan's file and of the one with its pieces."""
 
-DAMAGED = (OSError, ValueError, RuntimeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
+DAMAGED = (OSError, ValueError, TypeError, RuntimeError, KeyError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 """What reading a damaged file may raise."""
 
 
@@ -41,7 +45,13 @@ def beside(path, fingerprint):
         with zipfile.ZipFile(path.with_name(path.name.removesuffix(PLAN) + VIEW)) as archive:
             if version_of(archive) != chunks.VERSION:
                 return None
-            pieces = {name: archive.read(name) for name in archive.namelist() if name != "version"}
-        return pieces if json.loads(pieces["overview.json"])["fingerprint"] == fingerprint else None
+            pieces = {}
+            for name in set(PIECES) & set(archive.namelist()):
+                if archive.getinfo(name).file_size > MAX_PIECE:
+                    return None
+                pieces[name] = archive.read(name)
+        overview = json.loads(pieces["overview.json"])
+        needed = {"names.json", "graph.bin", *(f"{schedule}.bin" for schedule in overview["schedules"])}
+        return pieces if overview["fingerprint"] == fingerprint and needed <= set(pieces) else None
     except DAMAGED:
         return None

@@ -52,6 +52,23 @@ try {
   const text = (selector) => tab.locator(selector).innerText();
   const waitFor = (check, argument) => tab.waitForFunction(check, argument);
 
+  // TensorBoard's own button; changed: the list is another one than before.
+  let changes = 0;
+  const reload = async (changed = false, byButton = true) => {
+    if (changed) changes++;
+    const answer = page.waitForResponse((response) => response.url().endsWith("/plans"));
+    await page.route("**/tf_regal/plans", async (route) => {
+      const response = await route.fetch(), json = await response.json();
+      await route.fulfill({response, json: {...json, plans: json.plans.map((plan) => ({...plan, changes}))}});
+    }, {times: 1});
+    // Without the button, as every some seconds by itself: whoever types goes on.
+    if (byButton) await page.locator("button.reload-button").click();
+    else await page.evaluate(() => [...document.querySelectorAll("iframe")].find((f) => f.src.includes("tf_regal")).reload());
+    await answer;
+    await page.waitForTimeout(700);
+  };
+  await reload();
+
   // The list.
   const listed = await tab.locator(".list tbody tr").allInnerTexts();
   for (const {name, status} of args.expected.functions) {
@@ -113,6 +130,8 @@ try {
 
   // Zoom and pan: keys, wheel, buttons.
   await canvas.focus();
+  await page.keyboard.press("0"); // the link may have zoomed in
+  await waitFor((before) => document.querySelector("canvas.timeline-canvas").dataset.view === before, `${from} ${to}`);
   await page.keyboard.press("+");
   await waitFor((before) => document.querySelector("canvas.timeline-canvas").dataset.view !== before, `${from} ${to}`);
   const closer = await view();
@@ -177,7 +196,16 @@ try {
   await tab.locator("select[aria-label='Compare with']").selectOption({index: 1});
   await waitFor(() => (document.querySelector("canvas.timeline-canvas").dataset.tracks.match(/: planned/g) || []).length === 2);
   await waitFor(() => !document.querySelector("canvas.timeline-canvas").dataset.tracks.includes("(binned)"));
+  assert.ok(!(await tab.locator("input[name=default]").isChecked()));
+  await tab.locator("input[name=default]").check();
+  await waitFor(() => (document.querySelector("canvas.timeline-canvas").dataset.tracks.match(/: default/g) || []).length === 2);
   await shot("compare-1280");
+  await reload(true);
+  await waitFor(() => {
+    const {tracks} = document.querySelector("canvas.timeline-canvas").dataset;
+    return (tracks.match(/: planned/g) || []).length === 2 && !tracks.includes("(binned)");
+  });
+  await tab.locator("input[name=default]").uncheck();
 
   // The theme follows TensorBoard's.
   await page.evaluate(() => document.body.classList.add("dark-mode"));
@@ -200,10 +228,14 @@ try {
   await page.waitForTimeout(100);
   const zoomedView = await canvas.getAttribute("data-view"), selectedName = await text(".side .op-name");
   await tab.evaluate(() => (document.querySelector(".plan-head").dataset.old = "yes"));
-  await page.locator("button.reload-button").click();
+  await reload();
+  assert.equal(await tab.locator(".plan-head[data-old]").count(), 1, "nothing is new: nothing is painted again");
+  await canvas.focus();
+  await reload(true, false);
   await waitFor((name) => document.querySelector(".plan-head:not([data-old]) h2")?.textContent.includes(name), plan.name);
   await waitFor((before) => document.querySelector("canvas.timeline-canvas")?.dataset.view === before, zoomedView);
   await waitFor((name) => document.querySelector(".side .op-name")?.textContent === name, selectedName);
+  await waitFor(() => document.activeElement.className === "timeline-canvas");
 
   // Downloads.
   for (const link of await tab.locator(".downloads a").all()) {
@@ -223,8 +255,7 @@ try {
   const row = (await tab.locator("#panel tbody tr").first().innerText()).split("\t");
   assert.deepEqual([row[1], row[2]], [moving.from, moving.to]);
   near(row[3], moving.bytes);
-  await page.locator("button.reload-button").click();
-  await page.waitForTimeout(500);
+  await reload(true);
   await waitFor(() => document.querySelector("#panel th[aria-sort=descending]")?.textContent.startsWith("Bytes"));
   await tab.locator("#panel tbody button", {hasText: moving.maker}).first().click();
   assert.equal(await text(".side .op-name"), `Transfer of ${moving.maker}`);
@@ -245,8 +276,16 @@ try {
   await tab.locator(".list tbody tr", {hasText: "skipped"}).locator("button").first().click();
   const why = await text(".main");
   assert.ok(why.includes("skipped"));
-  await page.locator("button.reload-button").click();
-  await page.waitForTimeout(500);
+  await reload(true);
+  assert.equal(await text(".main"), why);
+  // A plan that was chosen before, and comes late, does not take its place.
+  await page.route("**/piece?*overview.json", async (route) => {
+    await new Promise((done) => setTimeout(done, 500));
+    await route.continue();
+  }, {times: 1});
+  await tab.locator(".list tbody button", {hasText: moving.name}).first().click();
+  await tab.locator(".list tbody tr", {hasText: "skipped"}).locator("button").first().click();
+  await page.waitForTimeout(1000);
   assert.equal(await text(".main"), why);
 
   // Hostile names are text.

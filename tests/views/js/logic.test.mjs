@@ -6,6 +6,7 @@ import {textIndex} from "./colors.js";
 import {EmbeddedData, unpack} from "./data.js";
 import {Graph, layerOf, layers, matches} from "./graph.js";
 import {barOf, rowOf, takers, transferOf, transfersOf, waitOf} from "./waits.js";
+import {PlanView} from "./plan.js";
 import {byteText, countText, moved, percentText, ticks, tickText, timeText, zoomed} from "./scales.js";
 
 // A generator of numbers that is the same in every run.
@@ -238,4 +239,12 @@ test("why an op waited", () => {
   assert.deepEqual(waitOf(plan, "planned", 2), {words: "the transfer of what comes from ", cause: 1, ready: 50, idle: 60});
   assert.equal(waitOf(plan, "default", 2), null);
   assert.equal(waitOf({...plan, overview: {...plan.overview, has_details: false}}, "planned", 2), null);
+});
+
+test("beside another plan a type has that plan's colour", () => {
+  const view = (types, colors) => Object.assign(new PlanView(null, {id: types.join()}), {overview: {types}, colorOfType: colors, graph: {}});
+  const one = view(["Add", "MatMul"], [1, 0]), other = view(["Add", "Conv2D", "MatMul"], [0, 2, 1]);
+  assert.deepEqual(one.typeColors(one), [1, 0]);
+  assert.deepEqual(other.typeColors(one), [1, 2, 0]);
+  assert.deepEqual(other.typeColors(null), [0, 2, 1]);
 });

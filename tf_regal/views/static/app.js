@@ -1,7 +1,7 @@
 // Puts the parts together: the list of plans, the chosen plan's views, and what is selected.
 
 import {categoryColor} from "./colors.js";
-import {clear, element, isDark} from "./dom.js";
+import {clear, element, focused, isDark, refocus} from "./dom.js";
 import {matches} from "./graph.js";
 import {chip, planTable} from "./list.js";
 import {cards, measuredPanel, memoryPanel, notesPanel, opsPanel, searchPanel, transfersPanel} from "./panels.js";
@@ -24,8 +24,10 @@ export class App {
     [this.root, this.data] = [root, data];
     this.plans = new Map();
     this.tab = "timeline";
+    [this.request, this.comparison] = [0, 0]; // the newest choice, and the newest comparison: what comes later of older ones does not count
     this.shown = new Set(["planned", "default"]);
     this.colorBy = "type";
+    this.knownMeasured = new Set(); // plans whose measured schedule has been shown: whoever unticks it does not want it
     this.tables = new Map(); // how each table is sorted: kept where its plan is loaded anew
     this.listBox = element("section", {class: "list", "aria-label": "Plans"});
     this.main = element("section", {class: "main", "aria-label": "The chosen plan"});
@@ -38,8 +40,12 @@ export class App {
   async start() {
     try {
       const {plans, problems} = await this.data.plans();
+      const listed = JSON.stringify([plans, problems]);
+      if (listed === this.listed && (this.chosen || this.explained)) return; // nothing is new, and nobody is disturbed
+      this.listed = listed;
+      this.plans.clear();
       this.summaries = plans;
-      this.say((problems || []).join("\n"));
+      this.problems = problems || [];
       this.paintList();
       const explained = plans.find((s) => s.id === this.explained);
       if (explained && !explained.has_plan) {
@@ -57,8 +63,9 @@ export class App {
 
   // Looks for new plans; keeps what is chosen.
   async reload() {
-    this.plans.clear();
+    const focus = focused(this.root);
     await this.start();
+    refocus(this.root, focus);
   }
 
   say(text) {
@@ -78,7 +85,8 @@ export class App {
       pick: (s) => (s.has_plan ? this.choose(s.id) : this.explain(s)), isCurrent: (s) => s.id === (this.explained || this.chosen?.id), state: this.state("list"),
     });
     this.listBox.hidden = this.data.isSingle === true;
-    clear(this.listBox, element("h2", {}, `Plans (${this.summaries.length})`), this.list.element,
+    clear(this.listBox, element("h2", {}, `Plans (${this.summaries.length})`),
+      this.problems.length ? element("div", {class: "message"}, this.problems.join("\n")) : null, this.list.element,
       element("p", {class: "faint"}, "Default, planned and measured: the objective; in brackets its change against the default plan, where below 0 is better."));
   }
 
@@ -89,7 +97,9 @@ export class App {
 
   // A function without a plan.
   explain(summary) {
-    [this.chosen, this.explained] = [null, summary.id];
+    this.request++;
+    if (this.compared) this.endComparison();
+    [this.chosen, this.selected, this.explained] = [null, null, summary.id];
     this.list.mark();
     clear(this.main, element("h2", {}, summary.function), element("p", {}, chip(summary.status), ` ${summary.reason || ""}`));
   }
@@ -104,21 +114,17 @@ export class App {
   }
 
   async choose(id, keep = false) {
-    const request = (this.request = (this.request || 0) + 1);
+    const request = ++this.request, other = keep ? this.compared?.id : null;
     try {
-      const view = await this.planView(id);
+      const view = await this.planView(id), compared = other ? await this.planView(other).catch(() => null) : null;
       if (request !== this.request) return; // another one was chosen meanwhile
       // What was selected stays where it is of the plan that is looked at anew.
-      if (!keep || ![id, this.compared?.id].includes(this.selected?.id)) this.selected = null;
-      this.say("");
-      if (!keep) {
-        this.compared = null;
-      } else if (this.compared) {
-        this.compared = await this.planView(this.compared.id).catch(() => null);
-      }
-      [this.chosen, this.explained] = [view, null];
+      if (!keep || ![id, compared?.id].includes(this.selected?.id)) this.selected = null;
+      if (!keep) this.say("");
+      this.comparison++;
+      if (this.compared && !compared) this.endComparison();
+      [this.chosen, this.compared, this.explained, this.found] = [view, compared, null, null];
       this.list.mark();
-      this.found = null;
       this.paintPlan();
       await this.loadRest(view);
     } catch (error) {
@@ -126,7 +132,9 @@ export class App {
       this.chosen = null;
       this.say(`This plan could not be loaded: ${error.message}`);
       clear(this.main);
+      return;
     }
+    if (this.compared && request === this.request) await this.loadCompared();
   }
 
   async loadRest(view) {
@@ -138,31 +146,60 @@ export class App {
     await view.loadNames();
     if (still()) {
       this.refreshTracks();
-      this.paintTab(this.tab === "timeline");
+      if (this.chosen === view || this.tab === "timeline") this.paintTab(this.tab === "timeline");
       if (this.query && this.tab === "timeline") this.find(this.query);
     }
   }
 
+  async loadCompared() {
+    const view = this.compared;
+    try {
+      await this.loadRest(view);
+    } catch (error) {
+      if (this.compared !== view) return;
+      this.say(`The other plan could not be loaded: ${error.message}`);
+      this.endComparison();
+      this.refreshTracks();
+    }
+  }
+
+  endComparison() {
+    this.compared = null;
+    this.showSchedule("default", this.hadDefault);
+  }
+
+  // Ticks or unticks a schedule.
+  showSchedule(name, isShown) {
+    if (isShown) this.shown.add(name);
+    else this.shown.delete(name);
+    const box = this.panel?.querySelector(`input[name=${name}]`);
+    if (box) box.checked = isShown;
+  }
+
   async compareWith(id) {
-    const request = this.request;
+    const request = this.request, comparison = ++this.comparison;
+    const isLatest = () => request === this.request && comparison === this.comparison;
     this.select(0, -1); // it may be of the plan that goes
     if (!id) {
-      this.compared = null;
+      this.endComparison();
       this.refreshTracks();
       return;
     }
     try {
       const view = await this.planView(id);
-      if (request !== this.request) return;
+      if (!isLatest()) return;
+      if (!this.compared) {
+        // One plan beside the other: their defaults are there to be ticked.
+        this.hadDefault = this.shown.has("default");
+        this.showSchedule("default", false);
+      }
       this.compared = view;
-      this.refreshTracks();
-      await this.loadRest(this.compared);
     } catch (error) {
-      if (request !== this.request) return;
-      this.compared = null;
-      this.say(`The other plan could not be loaded: ${error.message}`);
-      this.refreshTracks();
+      if (isLatest()) this.say(`The other plan could not be loaded: ${error.message}`);
+      return;
     }
+    this.refreshTracks();
+    await this.loadCompared();
   }
 
   paintPlan() {
@@ -231,7 +268,10 @@ export class App {
       });
       return element("label", {}, box, TITLES[name]);
     };
-    if (view.schedules.includes("measured")) this.shown.add("measured");
+    if (view.schedules.includes("measured") && !this.knownMeasured.has(view.id)) {
+      this.knownMeasured.add(view.id);
+      this.shown.add("measured");
+    }
     const color = element("select", {"aria-label": "Colour by"}, ...[["type", "op type"], ["layer", "layer"], ["device", "device"], ["cost", "duration"]].map(
       ([value, text]) => element("option", {value, selected: value === this.colorBy}, text)));
     color.addEventListener("change", () => {
@@ -262,6 +302,7 @@ export class App {
         + "click an op or a transfer for what it waited for. Bars narrower than a pixel are drawn as one."));
     this.refreshTracks();
     this.paintLegend();
+    if (this.query && !this.found) this.find(this.query);
   }
 
   tracks() {
@@ -269,7 +310,6 @@ export class App {
     const add = (view, prefix) => {
       for (const schedule of view.schedules) {
         if (!this.shown.has(schedule)) continue;
-        if (this.compared && schedule === "default") continue;
         found.push(view.track(schedule, prefix ? `${prefix}: ${TITLES[schedule].toLowerCase()}` : TITLES[schedule]));
       }
     };
@@ -281,6 +321,7 @@ export class App {
   refreshTracks() {
     if (this.tab !== "timeline" || !this.timeline?.element.isConnected) return;
     this.timeline.colorBy = this.colorBy;
+    this.timeline.reference = this.chosen;
     this.timeline.found = this.found;
     this.timeline.show(this.tracks());
   }
@@ -304,7 +345,7 @@ export class App {
   find(text) {
     this.query = text;
     const view = this.chosen;
-    if (!view.names || !view.graph) return;
+    if (!view?.names || !view.graph) return;
     const list = matches(view.names.names, view.overview.types, view.graph.arrays.type, text);
     this.found = text.trim() ? {plan: view, list, set: new Set(list), at: -1} : null;
     this.count.textContent = this.found ? `${list.length} found` : "";
@@ -316,7 +357,7 @@ export class App {
     const {list} = this.found;
     // In the order of the planned starts.
     this.found.sorted ??= [...list].sort((a, b) => this.chosen.columns.planned.op_start[a] - this.chosen.columns.planned.op_start[b]);
-    this.found.at = (this.found.at + step + list.length) % list.length;
+    this.found.at = (Math.max(this.found.at, step < 0 ? 0 : -1) + step + list.length) % list.length;
     this.goTo(this.found.plan, this.found.sorted[this.found.at]);
     this.count.textContent = `${this.found.at + 1} of ${list.length}`;
   }
@@ -329,7 +370,7 @@ export class App {
       this.live.textContent = "Nothing is selected.";
     } else {
       const {plan, schedule, columns} = this.timeline.tracks[track];
-      this.selected = {id: plan.id, op: columns.op[bar], transfer: columns.transfer[bar] ? {schedule, bar} : null};
+      this.selected = {id: plan.id, op: columns.op[bar], schedule, transfer: columns.transfer[bar] ? {schedule, bar} : null};
       this.live.textContent = spoken(plan, schedule, bar);
     }
     this.timeline.selected = this.selection();
@@ -346,12 +387,12 @@ export class App {
   selection() {
     const plan = this.selectedView();
     if (!plan) return null;
-    const {op, transfer} = this.selected, ends = (list) => list.map((neighbour) => neighbour.op);
+    const {op, schedule, transfer} = this.selected, ends = (list) => list.map((neighbour) => neighbour.op);
     if (transfer) {
       const known = plan.columns[transfer.schedule];
-      return known ? {plan, op, transfer, before: [op], after: takers(plan, transferOf(plan, transfer.schedule, transfer.bar))} : null;
+      return known ? {plan, op, schedule, transfer, before: [op], after: takers(plan, transferOf(plan, transfer.schedule, transfer.bar))} : null;
     }
-    return {plan, op, transfer, before: plan.graph ? ends(plan.graph.predecessors(op)) : [], after: plan.graph ? ends(plan.graph.successors(op)) : []};
+    return {plan, op, schedule, transfer, before: plan.graph ? ends(plan.graph.predecessors(op)) : [], after: plan.graph ? ends(plan.graph.successors(op)) : []};
   }
 
   // Selects an op of a plan and brings it into view. withFocus: where what was pressed goes, so that the keyboard goes on with what it led to.
@@ -360,7 +401,7 @@ export class App {
   }
 
   goToTransfer(view, schedule, bar) {
-    this.shown.add(schedule);
+    this.showSchedule(schedule, true);
     this.goToBar(view, (track) => (track.schedule === schedule ? bar : -1), true);
   }
 

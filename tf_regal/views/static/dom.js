@@ -6,6 +6,8 @@ export const TITLE = 26;
 export const FONT = "12px Roboto, Arial, sans-serif";
 export const SMALL = "11px Roboto, Arial, sans-serif";
 
+const MOST_PIXELS = 16000; // of a canvas's side: with more, browsers show nothing
+
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -25,7 +27,7 @@ export function clear(node, ...children) {
 
 // A canvas's context with one unit per CSS pixel.
 export function context(canvas, width, height, background) {
-  const ratio = window.devicePixelRatio || 1;
+  const ratio = Math.min(window.devicePixelRatio || 1, MOST_PIXELS / Math.max(width, height));
   const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== w || canvas.height !== h) {
     [canvas.width, canvas.height] = [w, h];
@@ -63,4 +65,19 @@ export function shortDevices(names) {
   const parsed = names.map((name) => /^\/job:([^/]+)\/replica:\d+\/task:(\d+)\/device:(.+)$/.exec(name));
   const processes = new Set(parsed.map((p) => p && `${p[1]} ${p[2]}`));
   return names.map((name, i) => (!parsed[i] ? name : processes.size === 1 ? parsed[i][3] : `${parsed[i][1]} ${parsed[i][2]} ${parsed[i][3]}`));
+}
+
+// What has the focus below a node, so that it can be given back when all below has been made anew; null: nothing has it.
+export function focused(node) {
+  const active = document.activeElement;
+  if (!active || !node.contains(active)) return null;
+  const named = active.id ? `#${active.id}` : active.getAttribute("aria-label") ? `[aria-label="${CSS.escape(active.getAttribute("aria-label"))}"]` : null;
+  return {selector: named, text: active.textContent, selection: active.type === "search" ? [active.selectionStart, active.selectionEnd] : null};
+}
+
+export function refocus(node, was) {
+  if (!was || node.contains(document.activeElement)) return;
+  const found = was.selector ? node.querySelector(was.selector) : [...node.querySelectorAll("button, a")].find((other) => other.textContent === was.text);
+  found?.focus();
+  if (found && was.selection) found.setSelectionRange(...was.selection);
 }

@@ -203,10 +203,12 @@ export function opsPanel(plan, on) {
     {title: "Op", value: (op) => names.names[op]}, {title: "Type", value: (op) => overview.types[graph.arrays.type[op]]},
     {title: "Device", value: (op) => plan.devices[planned.device[op]]}, time("Starts", (op) => planned.op_start[op]),
     time("Takes", (op) => planned.op_end[op] - planned.op_start[op]),
-    {title: "Gives", value: (op) => names.outputs[op] || ""},
-    {title: "Output", value: (op) => graph.outputBytes(op), text: (op) => byteText(graph.outputBytes(op)), number: true},
-    idle("Lane idle before", planned), reason("Waited for", planned),
   ];
+  if (overview.has_details) {
+    list.push({title: "Gives", value: (op) => names.outputs[op] || ""},
+      {title: "Output", value: (op) => graph.outputBytes(op), text: (op) => byteText(graph.outputBytes(op)), number: true},
+      idle("Lane idle before", planned), reason("Waited for", planned));
+  }
   if (before) {
     list.push({title: "Default device", value: (op) => plan.devices[before.device[op]]}, time("Default start", (op) => before.op_start[op]),
       idle("Default idle before", before), reason("Default waited for", before));

@@ -52,6 +52,18 @@ export class PlanView {
     this.names = names;
   }
 
+  // The colour of each op type: beside another plan that one's, so that a type has one colour in both.
+  typeColors(beside) {
+    if (!beside?.graph || beside === this) return this.colorOfType;
+    if (this.coloredBy !== beside) {
+      const known = new Map(beside.overview.types.map((name, type) => [name, beside.colorOfType[type]]));
+      let next = known.size;
+      this.colorsBeside = this.overview.types.map((name) => known.get(name) ?? next++);
+      this.coloredBy = beside;
+    }
+    return this.colorsBeside;
+  }
+
   get schedules() {
     return Object.keys(this.overview.schedules);
   }

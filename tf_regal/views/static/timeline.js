@@ -10,11 +10,13 @@ import {barOf, rowOf} from "./waits.js";
 
 const RIGHT = 12, AXIS = 26, ROW = 20, THIN_ROW = 12, LINK = 12, GAP = 4;
 const MANY_ROWS = 24;
+const MOST_LINKS = 120; // rows of links of a track: a canvas has an end
+const MOST_LINES = 2000; // to neighbours
 const COARSE = 2048;
 const BINS = 1000; // of what the overview holds (views/chunks.py)
 
 export class Timeline {
-  // on: {select(track index, bar or −1), next(step): to the next match}. What is selected is set by the owner: null, or {plan, op, transfer: null or
+  // on: {select(track index, bar or −1), next(step): to the next match}. What is selected is set by the owner: null, or {plan, op, schedule, transfer: null or
   // {schedule, bar}, before: ops that it waits for, after: ops that wait for it}.
   constructor(on) {
     this.on = on;
@@ -22,6 +24,7 @@ export class Timeline {
     this.view = {from: 0, to: 1};
     this.colorBy = "type";
     this.found = null;
+    this.reference = null; // the plan whose colours count
     this.selected = null;
     [this.width, this.plot] = [320, 320 - LABELS - RIGHT];
     this.canvas = element("canvas", {tabindex: 0, role: "application", class: "timeline-canvas",
@@ -34,8 +37,12 @@ export class Timeline {
   // tracks: [{title, plan, schedule, outline, columns or null}] as of app.js.
   show(tracks) {
     const end = Math.max(1, ...tracks.map((track) => track.outline.end_ns));
-    if (end !== this.end) this.view = {from: 0, to: end};
+    if (end !== this.end) {
+      const isWhole = !this.end || (this.view.from <= 0 && this.view.to >= this.end);
+      this.view = isWhole ? {from: 0, to: end} : moved(this.view, 0, end);
+    }
     this.end = end;
+    this.longest = Math.max(1, ...tracks.map((track) => track.plan.longest || 1));
     this.tracks = tracks;
     this.layOut();
     this.redraw();
@@ -44,16 +51,22 @@ export class Timeline {
   layOut() {
     let y = AXIS;
     this.rows = [];
+    this.rowOf = []; // by track and number
     this.titles = [];
     for (const [index, track] of this.tracks.entries()) {
       this.titles.push({y, track});
       y += TITLE;
       const thin = track.outline.rows.length > MANY_ROWS;
+      let links = 0;
+      this.rowOf[index] = [];
       track.outline.rows.forEach((row, number) => {
+        if (row.kind === "link" && ++links > MOST_LINKS) return;
         const height = row.kind === "link" || thin ? (row.kind === "link" ? LINK : THIN_ROW) : ROW;
-        this.rows.push({y, height, track: index, number, row});
+        this.rowOf[index][number] = {y, height, track: index, number, row};
+        this.rows.push(this.rowOf[index][number]);
         y += height + (row.kind === "link" ? 2 : GAP);
       });
+      track.linksLeftOut = Math.max(0, links - MOST_LINKS);
       y += 6;
     }
     this.charts = [];
@@ -87,7 +100,8 @@ export class Timeline {
   paint() {
     if (!this.element.isConnected) return;
     if (!this.tracks.length) {
-      this.canvas.getContext("2d").clearRect(0, 0, this.canvas.width, this.canvas.height);
+      this.measure();
+      context(this.canvas, this.width, AXIS, theme(isDark()).background);
       this.canvas.dataset.tracks = "";
       return;
     }
@@ -142,7 +156,7 @@ export class Timeline {
     c.fillRect(0, y + 2, this.width, TITLE - 4);
     c.fillStyle = this.colors.text;
     c.font = `600 ${FONT}`;
-    c.fillText(fitted(c, `${track.title}, ${timeText(track.outline.end_ns)}`, this.width - 16), 8, y + TITLE / 2);
+    c.fillText(fitted(c, `${track.title}, ${timeText(track.outline.end_ns)}${track.linksLeftOut ? ` (${track.linksLeftOut} more links: see Transfers)` : ""}`, this.width - 16), 8, y + TITLE / 2);
   }
 
   paintRow(c, {y, height, track, number, row}) {
@@ -250,8 +264,8 @@ export class Timeline {
         c.bezierCurveTo(xa + 24, ya, xb - 24, yb, xb, yb);
         c.stroke();
       };
-      for (const other of this.selected.before) line(barOf(columns, other), bar, this.colors.accent);
-      for (const other of this.selected.after) line(bar, barOf(columns, other), this.colors.transfer);
+      for (const other of this.selected.before.slice(0, MOST_LINES)) line(barOf(columns, other), bar, this.colors.accent);
+      for (const other of this.selected.after.slice(0, MOST_LINES)) line(bar, barOf(columns, other), this.colors.transfer);
     });
     c.restore();
   }
@@ -260,16 +274,16 @@ export class Timeline {
   centre(track, bar) {
     if (bar < 0) return null;
     const number = rowOf(this.tracks[track].columns, bar);
-    const row = this.rows.find((r) => r.track === track && r.number === number);
-    return row.y + row.height / 2;
+    const row = this.rowOf[track][number];
+    return row ? row.y + row.height / 2 : null;
   }
 
   colorOf(track, op, row, duration) {
     const {plan} = this.tracks[track];
     if (this.colorBy === "device") return categoryColor(row.device, this.dark);
-    if (this.colorBy === "cost") return costColor(Math.log1p(duration) / Math.log1p(plan.longest || 1), this.dark);
+    if (this.colorBy === "cost") return costColor(Math.log1p(duration) / Math.log1p(this.longest), this.dark);
     if (this.colorBy === "layer" && plan.layers) return categoryColor(textIndex(plan.layers.labels[plan.layers.of[op]]), this.dark);
-    return plan.graph ? categoryColor(plan.colorOfType[plan.graph.arrays.type[op]], this.dark) : categoryColor(0, this.dark);
+    return plan.graph ? categoryColor(plan.typeColors(this.reference)[plan.graph.arrays.type[op]], this.dark) : categoryColor(0, this.dark);
   }
 
   // The bar under a point: {track, bar, row}, or null.
@@ -317,8 +331,9 @@ export class Timeline {
       this.on.select(track, bar);
       this.reveal(track, bar);
     };
-    for (const [track, {columns}] of this.tracks.entries()) {
-      const bar = this.selectedBar(track);
+    const isOther = (track) => this.tracks[track].schedule !== this.selected?.schedule;
+    for (const track of [...this.tracks.keys()].sort((a, b) => isOther(a) - isOther(b))) {
+      const bar = this.selectedBar(track), {columns} = this.tracks[track];
       if (bar < 0) continue;
       const number = rowOf(columns, bar), [lo, hi] = [columns.row_ptr[number], columns.row_ptr[number + 1]];
       go(track, Math.min(Math.max(bar + step, lo), hi - 1));
@@ -353,11 +368,13 @@ export class Timeline {
       event.preventDefault();
     }, {passive: false});
     canvas.addEventListener("pointerdown", (event) => {
+      if (event.button !== 0) return;
       grip = {x: event.clientX, view: this.view, moved: false};
       canvas.setPointerCapture(event.pointerId);
     });
     canvas.addEventListener("pointermove", (event) => {
       const [x, y] = point(event);
+      if (!event.buttons) grip = null;
       if (grip) {
         const delta = event.clientX - grip.x;
         if (Math.abs(delta) > 3) grip.moved = true;
@@ -378,6 +395,7 @@ export class Timeline {
       }
       grip = null;
     });
+    canvas.addEventListener("pointercancel", () => (grip = null));
     canvas.addEventListener("pointerleave", () => this.showTip(null));
     canvas.addEventListener("dblclick", (event) => this.zoom(0.4, this.time(point(event)[0])));
     canvas.addEventListener("keydown", (event) => {
