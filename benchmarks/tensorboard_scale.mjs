@@ -4,32 +4,24 @@ import {createRequire} from "node:module";
 
 const [url, executablePath, modules, repeats] = process.argv.slice(2);
 const {chromium} = createRequire(`${modules}/`)("playwright-core");
-const found = {navigated: [], first: [], all: [], names: [], near: [], far: [], paint: []};
+const found = {first: [], all: [], names: [], near: [], far: [], paint: []};
 const browser = await chromium.launch({executablePath, args: ["--no-sandbox", "--disable-gpu"]});
 for (let i = 0; i < Number(repeats); i++) {
   const page = await browser.newPage({viewport: {width: 1280, height: 900}});
-  await page.goto(`${url}#tf_regal`);
-  await page.waitForFunction(() => [...document.querySelectorAll("iframe")].some((f) => f.contentDocument?.querySelector(".list tbody button")), null, {timeout: 60000});
-  const tab = page.frames().find((f) => f.url().includes("plugin_entry"));
-  await tab.waitForFunction(() => document.querySelector(".legend .swatch"), null, {timeout: 60000});
+  // The tab's own page, from the beginning of its navigation: its modules, the list, and the plan.
+  await page.goto(`${url}data/plugin_entry.html?name=tf_regal`);
+  const tab = page;
   const times = await tab.evaluate(async () => {
-    // The first plan has been opened by itself: its pieces are forgotten and it is opened anew.
-    window.frameElement.reload();
-    const began = performance.now(), times = {};
-    const old = document.querySelector("canvas.timeline-canvas");
-    await new Promise((done) => {
-      const look = () => {
-        const canvas = document.querySelector("canvas.timeline-canvas"), now = (performance.now() - began) / 1000;
-        if (canvas && canvas !== old && canvas.dataset.tracks) {
-          times.first ??= now;
-          if (!canvas.dataset.tracks.includes("(binned)")) times.all ??= now;
-          if (times.all && document.querySelector(".side .neighbours")) times.names ??= now;
-        }
-        if (times.names) done();
-        else requestAnimationFrame(look);
-      };
-      look();
-    });
+    const times = {};
+    while (!times.names) {
+      const canvas = document.querySelector("canvas.timeline-canvas"), now = performance.now() / 1000;
+      if (canvas?.dataset.tracks) {
+        times.first ??= now;
+        if (!canvas.dataset.tracks.includes("(binned)")) times.all ??= now;
+        if (times.all && document.querySelector(".side .neighbours")) times.names = now;
+      }
+      await new Promise(requestAnimationFrame);
+    }
     return times;
   });
   for (const key of ["first", "all", "names"]) found[key].push(times[key]);
@@ -55,15 +47,6 @@ for (let i = 0; i < Number(repeats); i++) {
   const far = await frames(2);
   found.far.push(far.fps);
   found.paint.push(far.paint);
-  // The tab's own page, from the beginning of its navigation: its modules, the list, and the plan.
-  await page.goto(`${url}data/plugin_entry.html?name=tf_regal`);
-  found.navigated.push(await page.evaluate(async () => {
-    for (;;) {
-      const canvas = document.querySelector("canvas.timeline-canvas");
-      if (canvas?.dataset.tracks && !canvas.dataset.tracks.includes("(binned)")) return performance.now() / 1000;
-      await new Promise(requestAnimationFrame);
-    }
-  }));
   await page.close();
 }
 await browser.close();
