@@ -10,8 +10,7 @@ for (let i = 0; i < Number(repeats); i++) {
   const page = await browser.newPage({viewport: {width: 1280, height: 900}});
   // The tab's own page, from the beginning of its navigation: its modules, the list, and the plan.
   await page.goto(`${url}data/plugin_entry.html?name=tf_regal`);
-  const tab = page;
-  const times = await tab.evaluate(async () => {
+  const times = await page.evaluate(async () => {
     const times = {};
     while (!times.names) {
       const canvas = document.querySelector("canvas.timeline-canvas"), now = performance.now() / 1000;
@@ -25,7 +24,7 @@ for (let i = 0; i < Number(repeats); i++) {
     return times;
   });
   for (const key of ["first", "all", "names"]) found[key].push(times[key]);
-  const frames = (presses) => tab.evaluate(async (count) => {
+  const frames = (presses) => page.evaluate(async (count) => {
     const canvas = document.querySelector("canvas.timeline-canvas");
     const key = (name) => canvas.dispatchEvent(new KeyboardEvent("keydown", {key: name, cancelable: true}));
     key("0");

@@ -45,11 +45,10 @@ def beside(path, fingerprint):
         with zipfile.ZipFile(path.with_name(path.name.removesuffix(PLAN) + VIEW)) as archive:
             if version_of(archive) != chunks.VERSION:
                 return None
-            pieces = {}
-            for name in set(PIECES) & set(archive.namelist()):
-                if archive.getinfo(name).file_size > MAX_PIECE:
-                    return None
-                pieces[name] = archive.read(name)
+            known = [name for name in PIECES if name in archive.namelist()]
+            if any(archive.getinfo(name).file_size > MAX_PIECE for name in known):
+                return None
+            pieces = {name: archive.read(name) for name in known}
         overview = json.loads(pieces["overview.json"])
         needed = {"names.json", "graph.bin", *(f"{schedule}.bin" for schedule in overview["schedules"])}
         return pieces if overview["fingerprint"] == fingerprint and needed <= set(pieces) else None

@@ -370,7 +370,7 @@ export class App {
       this.live.textContent = "Nothing is selected.";
     } else {
       const {plan, schedule, columns} = this.timeline.tracks[track];
-      this.selected = {id: plan.id, op: columns.op[bar], schedule, transfer: columns.transfer[bar] ? {schedule, bar} : null};
+      this.selected = {id: plan.id, op: columns.op[bar], schedule, transfer: columns.transfer[bar] ? bar : -1};
       this.live.textContent = spoken(plan, schedule, bar);
     }
     this.timeline.selected = this.selection();
@@ -388,9 +388,8 @@ export class App {
     const plan = this.selectedView();
     if (!plan) return null;
     const {op, schedule, transfer} = this.selected, ends = (list) => list.map((neighbour) => neighbour.op);
-    if (transfer) {
-      const known = plan.columns[transfer.schedule];
-      return known ? {plan, op, schedule, transfer, before: [op], after: takers(plan, transferOf(plan, transfer.schedule, transfer.bar))} : null;
+    if (transfer >= 0) {
+      return plan.columns[schedule] ? {plan, op, schedule, transfer, before: [op], after: takers(plan, transferOf(plan, schedule, transfer))} : null;
     }
     return {plan, op, schedule, transfer, before: plan.graph ? ends(plan.graph.predecessors(op)) : [], after: plan.graph ? ends(plan.graph.successors(op)) : []};
   }
@@ -426,9 +425,9 @@ export class App {
       clear(this.side, longestWaits(this.chosen, this.links(this.chosen)));
       return;
     }
-    const {op, transfer} = this.selected;
-    if (transfer && !view.columns[transfer.schedule]) clear(this.side, element("div", {class: "side"}, "Loading …"));
-    else clear(this.side, transfer ? transferPanel(view, transfer.schedule, transfer.bar, this.links(view)) : opPanel(view, op, this.links(view)));
+    const {op, schedule, transfer} = this.selected, on = this.links(view);
+    if (transfer < 0) clear(this.side, opPanel(view, op, on));
+    else clear(this.side, view.columns[schedule] ? transferPanel(view, schedule, transfer, on) : element("div", {class: "side"}, "Loading …"));
   }
 
   recolor() {

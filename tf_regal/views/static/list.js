@@ -21,32 +21,34 @@ function objectiveOf(summary, figures) {
 }
 
 // The change of the objective that a plan predicts, as a share; null where there is no plan.
-export function change(summary) {
+function change(summary) {
   if (!summary.predicted) return null;
   const before = objectiveOf(summary, summary.default);
   return before ? objectiveOf(summary, summary.predicted) / before - 1 : null;
 }
 
-export function measuredChange(summary) {
+const isMemoryMeasured = (summary) => summary.objective === "peak_memory" && summary.measured.planned_peak_bytes;
+
+function measuredChange(summary) {
   const m = summary.measured;
   if (!m) return null;
-  return summary.objective === "peak_memory" && m.planned_peak_bytes ? m.planned_peak_bytes / m.default_peak_bytes - 1 : m.ratio - 1;
+  return isMemoryMeasured(summary) ? m.planned_peak_bytes / m.default_peak_bytes - 1 : m.ratio - 1;
 }
 
 function figureText(summary, figures) {
   if (!figures) return "–";
-  return summary.objective === "runtime" ? timeText(figures.makespan_s * 1e9) : byteText(peakOf(figures));
+  const value = objectiveOf(summary, figures);
+  return summary.objective === "runtime" ? timeText(value * 1e9) : byteText(value);
 }
 
 function measuredText(summary) {
   const m = summary.measured;
   if (!m) return "–";
-  const isMemory = summary.objective === "peak_memory" && m.planned_peak_bytes;
-  const [planned, before] = isMemory ? [byteText(m.planned_peak_bytes), byteText(m.default_peak_bytes)] : [timeText(m.planned_s * 1e9), timeText(m.default_s * 1e9)];
+  const [planned, before] = isMemoryMeasured(summary) ? [byteText(m.planned_peak_bytes), byteText(m.default_peak_bytes)] : [timeText(m.planned_s * 1e9), timeText(m.default_s * 1e9)];
   return `${planned} against ${before} (${percentText(measuredChange(summary))})`;
 }
 
-export const shortName = (summary) => summary.function.replace(/^__inference_/, "").replace(/_\d+$/, "");
+const shortName = (summary) => summary.function.replace(/^__inference_/, "").replace(/_\d+$/, "");
 
 // pick(summary), isCurrent(summary), state: as of Table.
 export function planTable(summaries, {pick, isCurrent, state}) {

@@ -5,9 +5,9 @@ import {Curves} from "./curves.js";
 import {element} from "./dom.js";
 import {byteText, countText, percentText, timeText} from "./scales.js";
 import {peakOf, statusText} from "./list.js";
-import {facts, nameOf} from "./side.js";
+import {facts, nameOf, SCHEDULES} from "./side.js";
 import {Table} from "./tables.js";
-import {takers, transfersOf, waitOf} from "./waits.js";
+import {takers, transfersOf} from "./waits.js";
 
 function card(title, value, note) {
   return element("div", {class: "card"}, element("div", {class: "card-title"}, title), element("div", {class: "card-value"}, value),
@@ -33,7 +33,7 @@ export function cards(plan) {
   return element("div", {class: "cards"}, ...found);
 }
 
-const BOTH = [["planned", "As planned"], ["default", "By default"]];
+const BOTH = ["planned", "default"].map((schedule) => [schedule, SCHEDULES[schedule]]);
 
 // Peaks per device, the buffers that are alive at them, and memory over time.
 export function memoryPanel(plan, on) {
@@ -115,14 +115,16 @@ export function transfersPanel(plan, on) {
     const rows = transfersOf(plan, schedule), moved = rows.reduce((sum, r) => sum + r.bytes, 0);
     box.append(element("h3", {}, title), element("p", {}, rows.length ? `${countText(rows.length)} transfers move ${byteText(moved)}.` : "Nothing moves between devices."));
     if (!rows.length) continue;
-    const taken = (r) => takers(plan, r);
+    const takenBy = (r) => {
+      const [first, ...others] = takers(plan, r);
+      return first === undefined ? "–" : `${nameOf(plan, first)}${others.length ? ` and ${others.length} more` : ""}`;
+    };
     const table = new Table(`Transfers, ${title}`, [
       {title: "Made by", value: (r) => nameOf(plan, r.op)}, {title: "From", value: (r) => plan.devices[r.source]}, {title: "To", value: (r) => plan.devices[r.destination]},
       {title: "Bytes", value: (r) => r.bytes, text: (r) => byteText(r.bytes), number: true}, {title: "Starts", value: (r) => r.start, text: (r) => timeText(r.start), number: true},
       {title: "Takes", value: (r) => r.end - r.start, text: (r) => timeText(r.end - r.start), number: true},
       {title: "Waited for its link", value: (r) => r.wait, text: (r) => (r.wait > 0 ? timeText(r.wait) : ""), number: true},
-      {title: "Taken by", value: (r) => (taken(r).length ? nameOf(plan, taken(r)[0]) : "–"),
-        text: (r) => (taken(r).length > 1 ? `${nameOf(plan, taken(r)[0])} and ${taken(r).length - 1} more` : taken(r).length ? nameOf(plan, taken(r)[0]) : "–")},
+      {title: "Taken by", value: takenBy},
     ], {pick: (r) => on.goToTransfer(schedule, r.bar), sort: 4, descending: false, state: on.state(`transfers ${schedule}`)});
     table.show(rows);
     box.append(table.element);

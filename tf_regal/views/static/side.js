@@ -5,7 +5,7 @@ import {byteText, timeText} from "./scales.js";
 import {takers, transferOf, waitOf} from "./waits.js";
 
 const MOST_NEIGHBOURS = 60;
-const SCHEDULES = {planned: "As planned", default: "By default", measured: "Measured"};
+export const SCHEDULES = {planned: "As planned", default: "By default", measured: "Measured"};
 
 export const nameOf = (plan, op) => (plan.names ? plan.names.names[op] : `op ${op}`);
 

@@ -16,8 +16,8 @@ const COARSE = 2048;
 const BINS = 1000; // of what the overview holds (views/chunks.py)
 
 export class Timeline {
-  // on: {select(track index, bar or −1), next(step): to the next match}. What is selected is set by the owner: null, or {plan, op, schedule, transfer: null or
-  // {schedule, bar}, before: ops that it waits for, after: ops that wait for it}.
+  // on: {select(track index, bar or −1), next(step): to the next match}. What is selected is set by the owner: null, or {plan, op, schedule, transfer: its
+  // bar or −1, before: ops that it waits for, after: ops that wait for it}.
   constructor(on) {
     this.on = on;
     this.tracks = [];
@@ -230,7 +230,7 @@ export class Timeline {
   selectedBar(track) {
     const {plan, schedule, columns} = this.tracks[track], {selected} = this;
     if (!selected || !columns || selected.plan !== plan) return -1;
-    if (selected.transfer) return selected.transfer.schedule === schedule ? selected.transfer.bar : -1;
+    if (selected.transfer >= 0) return selected.schedule === schedule ? selected.transfer : -1;
     return barOf(columns, selected.op);
   }
 
