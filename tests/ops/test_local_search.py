@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tf_regal import ops
+from tf_regal.search import control_edges
 
 from .cases import Graph, random_problem
 
@@ -181,3 +182,47 @@ def test_noise_changes_the_orders():
     assert ops.depth_first_order(simulator, noise).tolist() != ops.depth_first_order(simulator).tolist()
     with pytest.raises(ValueError, match="noise has 3 elements; expected 80"):
         ops.depth_first_order(simulator, np.ones(3))
+
+
+def test_ops_that_are_held_back_are_as_if_edges_held_them():
+    """What the core simulates by itself, against the same candidate on a problem with control edges."""
+    rng, held_back = np.random.default_rng(11), 0
+    for seed in range(60):
+        problem = random_problem(rng, int(rng.integers(8, 40)), int(rng.integers(2, 5)))
+        _, search = _search(problem, objective="peak_memory", chains=4, slack=0.05, seed=seed, hold=True)
+        best = search.best
+        order = np.argsort(-best.priority, kind="stable")
+        held_back += best.hold > 0
+        edges = np.stack([order[: -best.hold], order[best.hold :]], 1) if best.hold else control_edges.NONE
+        again = ops.Simulator(control_edges.with_edges(problem, edges)).run(best.device, best.priority, best.transfer_priority)
+        assert (again.makespan, again.peak.tolist(), again.transfer_bytes) == (best.makespan, best.peak.tolist(), best.transfer_bytes)
+    assert held_back > 10
+
+
+def test_ops_are_held_back_for_memory_on_several_devices_and_when_asked_only():
+    for problem, options in (
+        (random_problem(np.random.default_rng(1), 30, 3), {"objective": "peak_memory"}),
+        (random_problem(np.random.default_rng(1), 30, 3), {"objective": "runtime", "hold": True}),
+        (random_problem(np.random.default_rng(1), 30, 1), {"objective": "peak_memory", "hold": True}),
+    ):
+        assert all(_search(problem, seed=seed, **options)[1].best.hold == 0 for seed in range(5))
+
+
+def test_a_device_waits_where_that_saves_memory():
+    """A large value could be made at once, but is needed at the end only; what comes in between needs as much. A device that never waits holds both."""
+    graph = Graph(2)
+    here, there = (10, -1), (-1, 10)
+    begin = graph.source(duration=here)
+    middle = graph.tensor(graph.op(here, [begin]))
+    large = graph.source(duration=there, size=100)
+    between = graph.tensor(graph.op(there, [graph.tensor(graph.op(there, [middle]), size=100)]))
+    graph.op(there, [large, between])
+    problem = graph.problem()
+    simulator = ops.Simulator(problem)
+    start = np.array([0, 0, 1, 1, 1, 1], np.int32), np.arange(6, 0, -1, dtype=np.float32), None
+    peaks = []
+    for hold in (False, True):
+        search = ops.LocalSearch(simulator, objective="peak_memory", starts=[start], hold=hold)
+        search.improve(500)
+        peaks.append(int(search.best.peak.max()))
+    assert peaks == [201, 101]

@@ -41,6 +41,20 @@ def test_applied_counts_are_complete(seen):
     assert report.applied.ops_missing == ()
 
 
+def test_control_edges_between_devices_are_counted(seen):
+    f = concrete()
+    plan = plan_for(f)
+    at = {plan.ops[op]: op for op in plan.start_order}
+    between = [(before, "add") for before in ("Cos", "matmul_5", "Tanh") if plan.device[at[before]] != plan.device[at["add"]]]
+    assert between
+    plan.edges = np.concatenate([plan.edges, np.array([(at[before], at[after]) for before, after in between], np.int32)])
+    planned = tf_regal.apply(plan, f)
+    for got in calls(planned, X):
+        np.testing.assert_array_equal(got, f(X))
+    applied = seen.only().applied
+    assert applied.control_edges == applied.control_edges_planned == len(plan.edges)
+
+
 def test_original_is_left_alone(seen):
     f = concrete()
     before = f.graph.as_graph_def().SerializeToString(deterministic=True)

@@ -8,7 +8,7 @@ import pytest
 from tests.ops import cases
 from tf_regal import errors, ops
 from tf_regal.plans.planner import default_placement
-from tf_regal.search import METHODS, Budget, Task, method, regal
+from tf_regal.search import METHODS, Budget, Task, control_edges, method, regal
 from tf_regal.search.proposal import Proposal, choice
 from tf_regal.search.trace import Trace
 
@@ -40,7 +40,8 @@ def assert_valid(task, solution):
     assert (problem.duration[np.arange(n), solution.device] >= 0).all(), "an op is where it may not run"
     for group in range(problem.n_groups):
         assert len(set(solution.device[problem.group == group])) == 1
-    again = ops.Simulator(problem).run(solution.device, solution.priority, solution.transfer_priority, timeline=True)
+    held = control_edges.with_edges(problem, solution.held)
+    again = ops.Simulator(held).run(solution.device, solution.priority, solution.transfer_priority, timeline=True)
     assert (again.makespan, again.peak.tolist(), again.transfer_bytes) == (run.makespan, run.peak.tolist(), run.transfer_bytes)
     assert again.start_order.tolist() == run.start_order.tolist()
     assert again.start.tolist() == run.start.tolist()

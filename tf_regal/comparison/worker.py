@@ -18,6 +18,7 @@ from tf_regal.graph import task_graphs
 from tf_regal.plans import planner
 from tf_regal.search import METHODS, Budget, Task
 from tf_regal.search import proposal as proposal_lib
+from tf_regal.search.task import replay
 
 _KEPT = 4  # graphs that a process keeps: its runs come graph by graph
 
@@ -83,7 +84,7 @@ class Runs:
         began = time.perf_counter()
         solution = method(task, Budget(job.spec.evaluations, job.spec.seconds, threads=1))
         seconds = time.perf_counter() - began
-        run = task.simulator.run(solution.device, solution.priority, solution.transfer_priority)
+        run = replay(task, solution, timeline=False)
         if (run.makespan, run.peak.tolist()) != (solution.run.makespan, solution.run.peak.tolist()):
             raise errors.TfRegalError(
                 f"method {job.spec.method!r} reports makespan {solution.run.makespan} and peaks {solution.run.peak.tolist()}, but its candidate "

@@ -73,18 +73,22 @@ class LocalSearch:
         memory: int = 10,
         slack: float = 0.0,
         horizon: int = 5000,
+        hold: bool = False,
         seed: int = 0,
         threads: int = 1,
         starts: Iterable[tuple[NDArray[np.int32], NDArray[np.float32], NDArray[np.float32] | None]],
     ) -> None:
-        """slack: a candidate worse than the best by less than this share is taken too; the share falls to 0 at `horizon` evaluations."""
+        """slack: a candidate worse than the best by less than this share is taken too; the share falls to 0 at `horizon` evaluations.
+
+        hold: for "peak_memory" with more than one device, whether ops may be held back (see `best`).
+        """
     def improve(self, evaluations: int) -> None:
         """Goes on until this many candidates have been simulated in total. Releases the GIL."""
     @property
     def evaluations(self) -> int: ...
     @property
     def best(self) -> SimpleNamespace:
-        """As of Brkga."""
+        """As of Brkga, and hold (int): the op at place i starts after that at place i − hold has ended, as if an edge joined them; 0: not so."""
 
 class Brkga:
     """BRKGA with REGAL's chromosome; deterministic for a seed and a number of evaluations, on any number of threads."""

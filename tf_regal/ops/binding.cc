@@ -230,7 +230,7 @@ int64_t ToLimit(const py::object& makespan_limit) {
 }
 
 std::unique_ptr<LocalSearch> MakeLocalSearch(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
-                                             int chains, int memory, double slack, int64_t horizon, uint64_t seed, int threads,
+                                             int chains, int memory, double slack, int64_t horizon, bool hold, uint64_t seed, int threads,
                                              const py::iterable& starts) {
   LocalSearchOptions options;
   options.objective = ParseObjective(objective);
@@ -239,6 +239,7 @@ std::unique_ptr<LocalSearch> MakeLocalSearch(const Simulator& simulator, const s
   options.memory = memory;
   options.slack = slack;
   options.horizon = horizon;
+  options.hold = hold;
   options.seed = seed;
   options.threads = threads;
   return std::make_unique<LocalSearch>(&simulator, options, ToSeeds(simulator.problem(), starts));
@@ -307,6 +308,7 @@ py::object BestOf(const Search& search) {
   result.attr("device") = ToArray(best.device);
   result.attr("priority") = ToArray(best.priority);
   result.attr("transfer_priority") = TableOrNone(best.transfer_priority, static_cast<py::ssize_t>(best.evaluation.peak.size()));
+  result.attr("hold") = best.hold;
   return result;
 }
 
@@ -357,7 +359,7 @@ PYBIND11_MODULE(_core, m) {
   py::class_<LocalSearch>(m, "LocalSearch")
       .def(py::init(&MakeLocalSearch), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
            py::arg("makespan_limit") = py::none(), py::arg("chains") = 4, py::arg("memory") = 10, py::arg("slack") = 0.0,
-           py::arg("horizon") = 5000, py::arg("seed") = 0,
+           py::arg("horizon") = 5000, py::arg("hold") = false, py::arg("seed") = 0,
            py::arg("threads") = 1, py::arg("starts"))
       .def("improve", &LocalSearch::Improve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("evaluations", &LocalSearch::evaluations)

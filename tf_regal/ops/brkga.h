@@ -49,6 +49,7 @@ struct Solution {
   std::vector<int32_t> device;
   std::vector<float> priority, transfer_priority;
   Evaluation evaluation;
+  int32_t hold = 0;  // of the Candidate, where `priority` is its order
 };
 
 class Brkga {

@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kRound = 50;      // steps of a chain between two comparisons of the chains
 constexpr int64_t kPatience = 300;  // steps without a new best, after which the chain is shaken
 constexpr int64_t kReplacements = 10;  // how often within the horizon the worst chain is replaced by the best
+constexpr int32_t kHold = 8;         // of the chains that begin with ops held back
 constexpr int kFruitless = 20;      // moves that were not possible, one after the other, before a step is given up
 
 void CheckOptions(const LocalSearchOptions& o, size_t starts) {
@@ -59,18 +60,31 @@ LocalSearch::LocalSearch(const Simulator* simulator, const LocalSearchOptions& o
   evaluations_ = static_cast<int64_t>(starts.size());
   std::stable_sort(found.begin(), found.end(), [](const Trial& a, const Trial& b) { return a.fitness < b.fitness; });
   for (int i = 0; i < options_.chains; ++i) {
-    chains_.push_back(std::make_unique<Chain>(simulator, options_.objective, options_.seed, i));
+    chains_.push_back(std::make_unique<Chain>(simulator, options_, i));
     Adopt(chains_.back().get(), found[i % found.size()]);
     chains_.back()->best = chains_.back()->current;
+    // Where memory counts and there is time, it can pay that a device waits: what every second chain tries first. (Its current figures are
+    // those without; that costs no evaluation, and they are only compared with.)
+    if (options_.hold && options_.objective == Objective::kPeakMemory && simulator_.problem().n_devices > 1 && i % 2 == 1) chains_.back()->current.state.hold = kHold;
   }
 }
 
-// Afterwards the trial's order is that of the starts.
+// Afterwards the trial's order is that of the starts; where ops are held back it stays as it is, since they are held back by their places in it.
 void LocalSearch::Simulate(const Candidate& candidate, Trial* trial, Workspace* workspace) const {
   simulator_.Evaluate(candidate, workspace, &trial->evaluation, &trial->timeline);
-  trial->state.order = trial->timeline.start_order;
+  const bool whole = static_cast<int>(trial->timeline.start_order.size()) == simulator_.problem().n_ops;
+  if (trial->state.hold == 0) trial->state.order = trial->timeline.start_order;
   trial->fitness = MakeFitness(trial->evaluation, options_.objective, options_.makespan_limit);
-  if (options_.objective == Objective::kPeakMemory) trial->fitness[3] = MassNearPeak(trial->timeline, trial->fitness[2]);
+  if (!whole) trial->fitness.fill(INT64_MAX);  // the order was not topological: ops wait for one another
+  if (whole && options_.objective == Objective::kPeakMemory) trial->fitness[3] = MassNearPeak(trial->timeline, trial->fitness[2]);
+}
+
+void LocalSearch::SimulateState(Trial* trial, Workspace* workspace) const {
+  Candidate candidate{trial->state.device.data(), nullptr, nullptr};
+  candidate.order = trial->state.order.data();
+  candidate.hold = trial->state.hold;
+  candidate.transfers_by_consumer = true;
+  Simulate(candidate, trial, workspace);
 }
 
 void LocalSearch::Adopt(Chain* chain, const Trial& from) const {
@@ -103,10 +117,7 @@ void LocalSearch::Steps(Chain* chain, int64_t count) const {
       chain->neighborhood.Shake(&chain->random, &trial.state);
     }
     for (int i = 0; i < kFruitless && move < 0 && !shake; ++i) move = chain->neighborhood.Propose(&chain->random, &trial.state);
-    Candidate candidate{trial.state.device.data(), nullptr, nullptr};
-    candidate.order = trial.state.order.data();
-    candidate.transfers_by_consumer = true;
-    Simulate(candidate, &trial, &chain->workspace);
+    SimulateState(&trial, &chain->workspace);
     if (move >= 0) chain->neighborhood.Reward(move, trial.fitness < current.fitness);
     const Fitness& past = chain->past[chain->steps % options_.memory];
     if (shake || trial.fitness <= current.fitness || trial.fitness <= past || Near(trial, chain->best)) {
@@ -156,7 +167,7 @@ Solution LocalSearch::Best() const {
                         return a->best.fitness < b->best.fitness;
                       }))->best;
   const Problem& p = simulator_.problem();
-  Solution solution{best.state.device, std::vector<float>(p.n_ops), {}, best.evaluation};
+  Solution solution{best.state.device, std::vector<float>(p.n_ops), {}, best.evaluation, best.state.hold};
   // Ranks of the starts repeat the schedule.
   for (int i = 0; i < p.n_ops; ++i) solution.priority[best.state.order[i]] = static_cast<float>(p.n_ops - i);
   if (p.n_devices > 1) {

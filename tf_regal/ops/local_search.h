@@ -21,6 +21,7 @@ struct LocalSearchOptions {
   // A candidate is taken, too, where it is worse than the chain's best by less than this share, which falls to 0 at `horizon` evaluations.
   double slack = 0.0;
   int64_t horizon = 5000;
+  bool hold = false;  // whether ops may be held back; for kPeakMemory, and with more than one device
   uint64_t seed = 0;
   int threads = 1;
 };
@@ -45,8 +46,8 @@ class LocalSearch {
     Fitness fitness;
   };
   struct Chain {
-    Chain(const Simulator* simulator, Objective objective, uint64_t seed, int index)
-        : neighborhood(simulator, objective), random(seed, 0x10ca1, index) {}
+    Chain(const Simulator* simulator, const LocalSearchOptions& options, int index)
+        : neighborhood(simulator, options.objective, options.hold), random(options.seed, 0x10ca1, index) {}
     Neighborhood neighborhood;
     Random random;
     Workspace workspace;
@@ -56,6 +57,7 @@ class LocalSearch {
   };
 
   void Simulate(const Candidate& candidate, Trial* trial, Workspace* workspace) const;
+  void SimulateState(Trial* trial, Workspace* workspace) const;
   bool Near(const Trial& trial, const Trial& best) const;
   void Adopt(Chain* chain, const Trial& from) const;
   void Steps(Chain* chain, int64_t count) const;

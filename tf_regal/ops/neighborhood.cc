@@ -9,11 +9,12 @@ namespace {
 constexpr size_t kMaxAncestors = 256;   // more than this is no small change
 constexpr double kForget = 0.995;       // of a move's record, each time it is tried
 constexpr double kLeastShare = 0.1;     // of the chance of the best move, for every move
+constexpr int kHoldLeast = 2, kHoldMost = 64;
 
 }  // namespace
 
-Neighborhood::Neighborhood(const Simulator* simulator, Objective objective)
-    : simulator_(*simulator), p_(simulator->problem()), objective_(objective) {
+Neighborhood::Neighborhood(const Simulator* simulator, Objective objective, bool hold)
+    : simulator_(*simulator), p_(simulator->problem()), objective_(objective), hold_(hold && objective == Objective::kPeakMemory) {
   Csr group_of_op;
   for (int o = 0; o < p_.n_ops; ++o) {
     group_of_op.idx.push_back(p_.group[o]);
@@ -38,11 +39,12 @@ void Neighborhood::SetSchedule(const State* state, const Timeline* timeline, con
 }
 
 int Neighborhood::Propose(Random* random, State* state) {
-  static constexpr Move kMemory[] = {kAdvanceConsumers, kDelayProducer, kMoveOp, kLightenDevice, kMoveCluster, kMoveSegment, kSwapClusters};
+  static constexpr Move kMemory[] = {kAdvanceConsumers, kDelayProducer, kMoveOp, kLightenDevice, kMoveCluster, kMoveSegment, kSwapClusters, kChangeHold};
   static constexpr Move kTime[] = {kAdvanceCritical, kMoveOp, kJoinTransfer, kRelieveDevice, kMoveCluster, kMoveSegment, kSwapClusters};
   const Move* moves = seek_memory_ ? kMemory : kTime;
   const int first_placement = seek_memory_ ? 3 : 2;
-  const int count = p_.n_devices > 1 ? 7 : first_placement;
+  const int all = seek_memory_ && hold_ ? 8 : 7;
+  const int count = p_.n_devices > 1 ? all : first_placement;
   double rate[kMoves], best = 0, sum = 0;
   for (int i = 0; i < count; ++i) best = std::max(best, rate[i] = helped_[moves[i]] / tried_[moves[i]]);
   for (int i = 0; i < count; ++i) sum += rate[i] = std::max(rate[i], kLeastShare * best);
@@ -54,6 +56,7 @@ int Neighborhood::Propose(Random* random, State* state) {
 
 void Neighborhood::Shake(Random* random, State* state) {
   if (random->Below(4) == 0) {
+    state->hold = 0;  // this order is not topological
     for (int i = p_.n_ops - 1; i > 0; --i) std::swap(state->order[i], state->order[random->Below(i + 1)]);
     for (int g = 0; g < p_.n_groups; ++g) {
       const int target = OtherDevice(g, state->device[ops_of_group_.begin(g)[0]], random);
@@ -83,6 +86,7 @@ bool Neighborhood::Try(Move move, Random* random, State* state) {
     case kMoveCluster: return MoveCluster(random, state);
     case kMoveSegment: return MoveSegment(random, state);
     case kSwapClusters: return SwapClusters(random, state);
+    case kChangeHold: return ChangeHold(random, state);
     default: return MoveOp(random, state);
   }
 }
@@ -416,6 +420,18 @@ bool Neighborhood::SwapClusters(Random* random, State* state) {
   if (on_a == on_b || !(p_.allowed[a] >> on_b & 1) || !(p_.allowed[b] >> on_a & 1)) return false;
   Relocate(a, on_b, size, random, state);
   if (state->device[ops_of_group_.begin(b)[0]] == on_b) Relocate(b, on_a, size, random, state);
+  return true;
+}
+
+bool Neighborhood::ChangeHold(Random* random, State* state) {
+  if (state->hold == 0) {
+    state->hold = kHoldLeast << random->Below(6);
+  } else if (random->Below(4) == 0) {
+    state->hold = 0;
+  } else {
+    state->hold = random->Below(2) == 0 ? state->hold * 2 : state->hold / 2;
+    if (state->hold < kHoldLeast || state->hold > kHoldMost) state->hold = 0;
+  }
   return true;
 }
 

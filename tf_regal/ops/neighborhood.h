@@ -12,10 +12,11 @@
 
 namespace tf_regal {
 
-// A candidate of the local search: the ops in the order in which they start, and their devices.
+// A candidate of the local search: the ops in the order in which they start, their devices, and how far ahead of the order ops may start.
 struct State {
   std::vector<int32_t> order;   // [n_ops]
   std::vector<int32_t> device;  // [n_ops]
+  int32_t hold = 0;             // of the Candidate; with one the order is topological
 };
 
 // Proposes changes of one schedule. One object per search chain; it learns which of its moves help.
@@ -31,12 +32,13 @@ class Neighborhood {
     kMoveCluster,       // connected groups go to another device
     kMoveSegment,       // what starts within a window of time goes to another device
     kSwapClusters,      // two clusters change devices
+    kChangeHold,        // ops are held back, more or less far
     kMoveOp,            // an op starts at another time between its inputs and its consumers
     kMoves
   };
 
-  // The simulator must outlive this object.
-  Neighborhood(const Simulator* simulator, Objective objective);
+  // hold: whether ops may be held back. The simulator must outlive this object.
+  Neighborhood(const Simulator* simulator, Objective objective, bool hold);
 
   // The schedule from which proposals start. Fitness: as of MakeFitness.
   void SetSchedule(const State* state, const Timeline* timeline, const Evaluation* evaluation, const Fitness& fitness);
@@ -62,6 +64,7 @@ class Neighborhood {
   bool MoveCluster(Random* random, State* state);
   bool MoveSegment(Random* random, State* state);
   bool SwapClusters(Random* random, State* state);
+  bool ChangeHold(Random* random, State* state);
   bool MoveOp(Random* random, State* state);
 
   bool Relocate(int group, int target, int size, Random* random, State* state);
@@ -74,6 +77,7 @@ class Neighborhood {
   const Simulator& simulator_;
   const Problem& p_;
   const Objective objective_;
+  const bool hold_;
   Csr ops_of_group_;
 
   const State* schedule_ = nullptr;

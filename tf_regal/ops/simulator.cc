@@ -38,7 +38,7 @@ T PopHeap(std::vector<T>* heap) {
 
 }  // namespace
 
-// One evaluation. kDevices: 1, 2, or 0 for any number; kUsual: ready ops by priority, transfers beside compute; kTimeline: the
+// One evaluation. kDevices: 1, 2, or 0 for any number; kUsual: ready ops by priority, none held back, transfers beside compute; kTimeline: the
 // timeline is recorded.
 template <int kDevices, bool kUsual, bool kTimeline>
 class Run {
@@ -79,6 +79,7 @@ class Run {
   constexpr int stride() const { return CellsPerNode(d()); }
   bool blocking() const { return !kUsual && p_.blocking_transfers; }
   bool by_priority() const { return kUsual || c_.discipline == Discipline::kPriority; }
+  int hold() const { return kUsual ? 0 : c_.hold; }
   OpState& StateOf(int node) { return cells_[static_cast<size_t>(node) * stride()].op; }
   int CellOf(int node, int device) const { return node * stride() + 1 + device; }
   Residence& ResidenceOf(int node, int device) { return cells_[CellOf(node, device)].residence; }
@@ -119,6 +120,9 @@ class Run {
       state.pending = p_.n_predecessors[o];
       state.device = kMultiple ? c_.device[o] : 0;
     }
+    if (hold() > 0) {
+      for (int rank = hold(); rank < n; ++rank) ++StateOf(w_.node_at_rank[rank]).pending;
+    }
     for (int o : s_.persistent_) memory_[kMultiple ? c_.device[o] : 0] += p_.persistent[o];
     std::copy(w_.memory.begin(), w_.memory.end(), w_.peak.begin());
     if (kTimeline) {
@@ -130,7 +134,9 @@ class Run {
       tl_->memory.assign(d(), {});
       for (int q = 0; q < d(); ++q) tl_->memory[q].emplace_back(0, memory_[q]);
     }
-    for (int node : s_.sources_) BecomeReady(node, DeviceOf(node));
+    for (int node : s_.sources_) {
+      if (StateOf(node).pending == 0) BecomeReady(node, DeviceOf(node));
+    }
     FlushArrivals();
   }
 
@@ -151,7 +157,11 @@ class Run {
     if (kMultiple && next_[2 * d()] == now_) {
       while (!w_.signals.empty() && w_.signals.front().time == now_) {
         const Ending signal = PopHeap(&w_.signals);
-        ArriveSignal(signal.id, signal.device);
+        if (signal.id < 0) {
+          Release(~signal.id, signal.device);
+        } else {
+          ArriveSignal(signal.id, signal.device);
+        }
       }
       next_[2 * d()] = w_.signals.empty() ? kNever : w_.signals.front().time;
     }
@@ -335,6 +345,7 @@ class Run {
     const int32_t* input = edges_ + record.inputs;
     for (int i = 0; i < record.n_inputs; ++i) EndUse(input[i], device);
     if (record.flags & kControl) SendSignals(record.op, device);
+    if (hold() > 0) LetGo(StateOf(node).rank + hold(), device);
   }
 
   // Releases the consumers that are here, queues the transfers to the others, and counts both as uses.
@@ -389,6 +400,23 @@ class Run {
     EndUse(node, device, uses);
   }
 
+  // The op at a place that was held back until one on `device` had ended.
+  void LetGo(int rank, int device) {
+    if (rank >= p_.n_ops) return;
+    const int node = w_.node_at_rank[rank], q = DeviceOf(node);
+    if (q == device) {
+      Release(node, q);
+    } else {
+      PushSignal(~node, device, q);
+    }
+  }
+
+  void PushSignal(int id, int src, int dst) {
+    const int64_t time = now_ + p_.latency[Link(src, dst)];
+    PushHeap(&w_.signals, Ending{time, id, dst});
+    next_[2 * d()] = std::min(next_[2 * d()], time);
+  }
+
   void SendSignals(int op, int device) {
     uint64_t signals = 0;
     for (const int32_t* o = p_.control_successors.begin(op); o != p_.control_successors.end(op); ++o) {
@@ -400,10 +428,7 @@ class Run {
       }
     }
     for (; signals != 0; signals &= signals - 1) {
-      const int q = __builtin_ctzll(signals);
-      const int64_t time = now_ + p_.latency[Link(device, q)];
-      PushHeap(&w_.signals, Ending{time, op, q});
-      next_[2 * d()] = std::min(next_[2 * d()], time);
+      PushSignal(op, device, __builtin_ctzll(signals));
     }
   }
 
@@ -643,7 +668,7 @@ void Simulator::CheckCandidate(const Candidate& c) const {
 
 void Simulator::Evaluate(const Candidate& candidate, Workspace* workspace, Evaluation* result, Timeline* timeline) const {
   Prepare(problem_, n_nodes(), workspace);
-  const bool usual = candidate.discipline == Discipline::kPriority && !problem_.blocking_transfers;
+  const bool usual = candidate.discipline == Discipline::kPriority && candidate.hold == 0 && !problem_.blocking_transfers;
   auto run = [&](auto devices) {
     constexpr int kDevices = decltype(devices)::value;
     if (timeline) {

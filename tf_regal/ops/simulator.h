@@ -20,6 +20,8 @@ struct Candidate {
   const float* transfer_priority;  // [n_tensors, n_devices], or null: all equal
   Discipline discipline = Discipline::kPriority;
   const int32_t* order = nullptr;    // [n_ops], or null; the ops by falling priority: in place of `priority`, and saves sorting
+  // With `order`, which must be topological: the op at place i starts after that at place i − hold has ended, as if an edge joined them. 0: not so.
+  int32_t hold = 0;
   bool transfers_by_consumer = false;  // transfers in the priority of their first consumer there, in place of `transfer_priority`
 };
 
@@ -82,7 +84,7 @@ struct Workspace {
     OpState op;
     Residence residence;
   };
-  struct Ending {  // a node whose op runs, or whose signal is under way
+  struct Ending {  // a node whose op runs; or an op whose signal is under way, or ~ of a node that is held back until then
     int64_t time;
     int32_t id, device;
     bool operator>(const Ending& other) const { return time > other.time; }

@@ -29,6 +29,7 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
     default_device = default_placement(problem)
     real = Task(problem, settings.objective, default_device, seed=settings.seed)
     default = METHODS["default"](real, None)
+    real.may_hold = settings.order != "none"
     if settings.objective == "peak_memory":
         real.makespan_limit = makespan_limit(settings.max_slowdown, default.run.makespan)
         if settings.order == "none":

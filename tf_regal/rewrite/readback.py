@@ -3,25 +3,26 @@
 from tf_regal.plans.report import Applied
 
 _MISSING_SHOWN = 20
+_SENDS, _RECEIVES = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
 
 def read_back(capture, plan, function_graphs):
     """Compares a plan with the graphs of a run (`_tf_private.instantiate`) → Applied.
 
     A planned op counts as found where a partition graph holds a node of its name on the planned device; a constant also where TensorFlow
-    merged it with an equal one there. A control edge counts where the partition of the waiting op holds it. Arguments, results and
-    contracted regions have no planned node of their own.
+    merged it with an equal one there. A control edge counts where the partition of the waiting op holds it; between devices, where the op waits for
+    something received whose sender waits for the other op. Arguments, results and contracted regions have no planned node of their own.
     """
     graph = capture.graph
     devices = plan.topology.names
-    placed, controls, constants = {}, {}, set()
+    placed, constants, all_nodes = {}, set(), {}
     for collected in _of_this_function(graph, function_graphs):
         for partition in collected.partition_graphs:
             for node in partition.node:
                 placed[node.name] = node.device
                 if node.op == "Const":
                     constants.add((node.device, node.attr["value"].SerializeToString(deterministic=True)))
-                controls[node.name] = {text[1:] for text in node.input if text.startswith("^")}
+                all_nodes[node.name] = node
     planned = [op for op in range(graph.n_ops) if graph.types[op] not in ("_Arg", "_Retval", "Region")]
     nodes = {node.name: node for node in capture.runnable.graph_def.node}
     found, missing = 0, []
@@ -33,8 +34,33 @@ def read_back(capture, plan, function_graphs):
             found += 1
         else:
             missing.append(name)
-    edges = sum(graph.names[a] in controls.get(graph.names[b], ()) for a, b in plan.edges.tolist())
+    sent = {_key(node): node for node in all_nodes.values() if node.op in _SENDS}
+    edges = sum(graph.names[a] in _waited_for(graph.names[b], all_nodes, sent) for a, b in plan.edges.tolist())
     return Applied(found, len(planned), edges, len(plan.edges), tuple(missing[:_MISSING_SHOWN]))
+
+
+def _waited_for(name, nodes, sent):
+    """Names of the ops that a node has control edges from. sent: {key of a transfer: the node that sends}."""
+    found = set()
+    for control in _controls(nodes[name]) if name in nodes else ():
+        found.add(control)
+        received = nodes.get(_producer(nodes[control].input[0])) if control in nodes and nodes[control].op == "Identity" else None
+        if received is not None and received.op in _RECEIVES and _key(received) in sent:
+            found |= _controls(nodes[_producer(sent[_key(received)].input[0])])
+    return found
+
+
+def _controls(node):
+    return {text[1:] for text in node.input if text.startswith("^")}
+
+
+def _producer(text):
+    return text.lstrip("^").partition(":")[0]
+
+
+def _key(node):
+    """What a sending and a receiving node of one transfer have in common."""
+    return node.attr["tensor_name"].s, node.attr["recv_device"].s
 
 
 def _of_this_function(graph, function_graphs):

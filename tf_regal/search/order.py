@@ -1,15 +1,19 @@
 """From a schedule to control edges: as few as the objective needs (design facts 6 and 15)."""
 
+import dataclasses
+
 import numpy as np
 
 from tf_regal.problem import LIFETIME_NORMAL, LIFETIME_OUTPUT
-from tf_regal.search.task import make_simulator
+from tf_regal.search.control_edges import NONE, join, with_edges, without_implied
+from tf_regal.search.task import make_simulator, replay
 
 MODES = ("needed", "full", "none")
 _SHARES = (0.0, 0.005, 0.01, 0.015, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.75, 1.0)
 """Of the ops that are chained, those that weigh most first."""
 
 _TOLERANCE = 1.02  # how much worse the objective may get for fewer edges and less time
+_HELD_TOLERANCE = 1.005  # likewise, for fewer of the edges that hold ops back
 _LOOSE_TOLERANCE = 1.1  # where an edge does harm too
 _RANDOM_RUNS, _FEW_RUNS = 40, 2
 _CHECKED = 4  # sets of edges that are looked at closely
@@ -20,8 +24,9 @@ def choose_edges(task, solution, orderable, mode="needed", footprint=None, synch
 
     TensorFlow starts whatever is ready, in an order of its own. "needed" chains the ops that matter (those with large outputs for
     "peak_memory", long ones for "runtime"), as few as keep the objective within 2 % of the full order's under any of several
-    ready-queue disciplines; "full" chains all; "none" none. Edges never cross devices (a crossing costs a transfer), and
-    those that other edges imply are left out.
+    ready-queue disciplines; "full" chains all; "none" none. These edges never cross devices (a crossing costs a transfer), and
+    those that other edges imply are left out. Of the edges that are part of the solution (`Solution.held`), which may cross, those
+    that hold back the ops with the largest outputs are kept, as few as keep its memory.
 
     Where memory is the objective, a device that runs several ops at once loses speed to every edge. So chains of one op at a time and of
     as many as the device has lanes are both tried, from few ops to all: of those that keep the task's makespan limit and are within 2 %
@@ -39,17 +44,40 @@ def choose_edges(task, solution, orderable, mode="needed", footprint=None, synch
         (edges int32 [k, 2], run): (before, after) pairs, and the worst simulated run under them (see `worst_run`).
     """
     if mode == "none":
-        edges = np.empty((0, 2), np.int32)
-        return edges, worst_run(task, solution, edges)
+        return NONE, worst_run(task, solution, NONE)
+    footprint = footprint or (lambda run: int(run.peak.max()))
+    held = _fewest_held(task, solution, orderable, footprint)
+    given = task
+    if len(held):
+        task = dataclasses.replace(task, problem=with_edges(task.problem, held))
     candidates = np.flatnonzero(orderable)
-    if mode == "full":
-        edges = _chain(task, solution, candidates, 1)
-        return edges, worst_run(task, solution, edges)
     weight = _weights(task.problem, task.objective, solution.device)
     ranked = candidates[np.argsort(-weight[candidates], kind="stable")]
-    if task.objective == "runtime":
-        return _fewest(task, solution, ranked, synchronous)
-    return _fastest(task, solution, ranked, footprint or (lambda run: int(run.peak.max())))
+    if mode == "full":
+        edges = _chain(task, solution, candidates, 1)
+        run = worst_run(task, solution, edges)
+    elif task.objective == "runtime":
+        edges, run = _fewest(task, solution, ranked, synchronous)
+    else:
+        edges, run = _fastest(task, solution, ranked, footprint)
+    if len(held):
+        held = without_implied(given, held, edges, solution.run.start_order.tolist())
+    return np.concatenate([held, edges]), run
+
+
+def _fewest_held(task, solution, orderable, footprint):
+    """Of the solution's edges that hold ops back as few as its memory needs."""
+    held = solution.held[orderable[solution.held].all(axis=1)]
+    if len(held) == 0:
+        return held
+    weight = _weights(task.problem, "peak_memory", solution.device)
+    ranked = held[np.argsort(-weight[held[:, 1]], kind="stable")]
+    enough = _HELD_TOLERANCE * footprint(solution.run)
+    for share in _SHARES:
+        some = _share(ranked, share)
+        if footprint(replay(task, dataclasses.replace(solution, held=some))) <= enough:
+            return some
+    return held
 
 
 def _share(ranked, share):
@@ -127,18 +155,6 @@ def _fastest(task, solution, ranked, footprint):
     return best[1], best[2]
 
 
-def with_edges(problem, edges):
-    """The problem with more control edges (before, after)."""
-    if len(edges) == 0:
-        return problem
-    n = problem.n_ops
-    after = np.concatenate([np.repeat(np.arange(n, dtype=np.int64), np.diff(problem.control_ptr)), edges[:, 1]])
-    pairs = np.unique(after * n + np.concatenate([problem.control_idx, edges[:, 0]]))
-    ptr = np.zeros(n + 1, np.int32)
-    np.cumsum(np.bincount(pairs // n, minlength=n), out=ptr[1:])
-    return problem.replace(control_ptr=ptr, control_idx=(pairs % n).astype(np.int32))
-
-
 def worst_run(task, solution, edges, random_runs=_RANDOM_RUNS):
     """The worst run found, by the objective, of the placement under the edges.
 
@@ -186,44 +202,13 @@ def _chain(task, solution, ops, lanes):
     """Edges that start `ops` in the solution's order on every device, at most `lanes` (int, or int [devices]) at a time."""
     problem = task.problem
     lanes = np.broadcast_to(lanes, problem.n_devices)
+    first = np.concatenate([[0], np.cumsum(lanes)])  # of each device's chains
     chosen = np.zeros(problem.n_ops, bool)
     chosen[ops] = True
-    order = [op for op in solution.run.start_order.tolist() if chosen[op]]
-    queues = [[] for _ in range(problem.n_devices)]
-    before = {}
+    order, chain, seen = solution.run.start_order.tolist(), np.full(problem.n_ops, -1, np.int64), [0] * problem.n_devices
     for op in order:
-        queue = queues[solution.device[op]]
-        distance = int(lanes[solution.device[op]])
-        if len(queue) >= distance:
-            before[op] = queue[-distance]
-        queue.append(op)
-    return np.array(_without_implied(task, solution, before, queues), np.int32).reshape(-1, 2)
-
-
-def _without_implied(task, solution, before, queues):
-    """Drops each (before → op) for which `before` is an ancestor of op anyway.
-
-    Per op the latest chained ancestor on each device is carried along; in a chain it is `before` if and only if `before` is an
-    ancestor, because nothing of the same chain lies between them.
-    """
-    edges, position = task.edges, {}
-    for queue in queues:
-        position.update({op: i for i, op in enumerate(queue)})
-    d = task.problem.n_devices
-    latest = np.full((task.problem.n_ops, d), -1, np.int64)
-    device = solution.device
-    result = []
-    # The schedule's own order of starts is topological for the graph and the chains together.
-    for op in solution.run.start_order.tolist():
-        row = latest[op]
-        for source in {edges.producer[t] for t in edges.inputs[op]} | set(edges.control[op]):
-            np.maximum(row, latest[source], out=row)
-            if source in position:
-                row[device[source]] = max(row[device[source]], position[source])
-        if op in before:
-            earlier = before[op]
-            if row[device[op]] < position[earlier]:
-                result.append((earlier, op))
-                np.maximum(row, latest[earlier], out=row)
-                row[device[op]] = max(row[device[op]], position[earlier])
-    return result
+        if chosen[op]:
+            device = solution.device[op]
+            chain[op] = first[device] + seen[device] % lanes[device]
+            seen[device] += 1
+    return join(task, order, chain)

@@ -12,7 +12,8 @@ import numpy as np
 
 from tf_regal import ops
 from tf_regal.search import brkga, contraction, groups, heuristics
-from tf_regal.search.task import Budget, Solution
+from tf_regal.search.control_edges import hold_back
+from tf_regal.search.task import Budget, Solution, replay
 from tf_regal.search.trace import figure
 
 INGREDIENTS = {
@@ -21,6 +22,7 @@ INGREDIENTS = {
     "decoders": "samples of the heuristics with random factors: earliest finish for runtime, memory-greedy and depth-first for memory",
     "contraction": "ops without a choice of their own are placed with the op that decides for them",
     "genetic": "BRKGA from the seeds, before the local search",
+    "holding": "for memory: the local search may let devices wait",
     "local_search": "late-acceptance hill climbing from the best that was found (without: BRKGA for the whole budget)",
 }
 
@@ -67,7 +69,7 @@ def run(task, budget, without=()):
         best = task.best([best, evolved])
     evaluations = budget.evaluations - used
     if evaluations > 0 and "local_search" not in without and not budget.expired:
-        improved = _improve(task, budget, starts[:evaluations], evaluations, used)
+        improved = _improve(task, budget, starts[:evaluations], evaluations, used, task.may_hold and "holding" not in without)
         used += improved.evaluations
         best = task.best([best, improved])
     best = _with_timeline(task, best)
@@ -154,8 +156,8 @@ def samples(task, count, budget):
     return found
 
 
-def _improve(task, budget, starts, evaluations, before):
-    """The local search, from the best of the starts; `before`: evaluations made so far."""
+def _improve(task, budget, starts, evaluations, before, hold):
+    """The local search, from the best of the starts; `before`: evaluations made so far. hold: whether it may hold ops back."""
     horizon = evaluations
     if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
         made = budget.evaluations - evaluations
@@ -164,7 +166,7 @@ def _improve(task, budget, starts, evaluations, before):
     chains = min(_CHAINS, max(2, horizon // _STEPS))
     search = ops.LocalSearch(
         task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=chains, slack=_SLACK[task.objective],
-        horizon=horizon, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
+        horizon=horizon, hold=hold, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
     )
     done = 0
     while True:
@@ -177,8 +179,9 @@ def _improve(task, budget, starts, evaluations, before):
             break
         search.improve(min(done + 50 * chains, evaluations))
     best = search.best
-    run = task.simulator.run(best.device, best.priority, best.transfer_priority, timeline=True)
-    return Solution(np.asarray(best.device), np.asarray(best.priority), best.transfer_priority, run, evaluations=done)
+    order = np.argsort(-np.asarray(best.priority), kind="stable")
+    found = Solution(best.device, best.priority, best.transfer_priority, None, evaluations=done, held=hold_back(task, order, best.hold))
+    return dataclasses.replace(found, run=replay(task, found))
 
 
 def _distinct(solutions):
@@ -200,8 +203,7 @@ def _without_timeline(solution):
 def _with_timeline(task, solution):
     if hasattr(solution.run, "start"):
         return solution
-    run = task.simulator.run(solution.device, solution.priority, solution.transfer_priority, timeline=True)
-    return dataclasses.replace(solution, run=run)
+    return dataclasses.replace(solution, run=replay(task, solution))
 
 
 def _seed(solution):

@@ -8,7 +8,7 @@ import dataclasses
 
 import numpy as np
 
-from tf_regal.search.task import Budget, make_simulator
+from tf_regal.search.task import Budget, replay
 
 SCENARIOS = 16
 _SHARE = 0.1  # of the evaluations, for the search on the pessimistic problem
@@ -29,7 +29,7 @@ def search(method, task, budget, spread):
     if for_slow and task.problem.n_devices > 1 and not budget.expired:
         slow = method(dataclasses.replace(task, problem=_links(task.problem, 1 + 4 * spread), trace=None), Budget(for_slow, budget.seconds, budget.threads))
         made += slow.evaluations
-        candidates += [task.evaluate(s.device, s.priority, s.transfer_priority) for s in (slow, *slow.alternatives)]
+        candidates += [dataclasses.replace(s, run=replay(task, s)) for s in (slow, *slow.alternatives)]
     scores = np.array([[task.key(run)[:3] for run in runs] for runs in _runs(task, candidates, spread)], float).mean(axis=1)
     best = min(range(len(candidates)), key=lambda i: tuple(scores[i]))
     made += SCENARIOS * len(candidates)
@@ -39,8 +39,8 @@ def search(method, task, budget, spread):
 
 def _runs(task, candidates, spread):
     """Per candidate its runs in the scenarios, which are the same for all."""
-    simulators = [make_simulator(problem) for problem in scenarios(task.problem, spread, task.seed)]
-    return [[simulator.run(s.device, s.priority, s.transfer_priority) for simulator in simulators] for s in candidates]
+    tasks = [dataclasses.replace(task, problem=problem) for problem in scenarios(task.problem, spread, task.seed)]
+    return [[replay(scenario, s, timeline=False) for scenario in tasks] for s in candidates]
 
 
 def scenarios(problem, spread, seed, count=SCENARIOS):

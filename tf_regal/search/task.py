@@ -9,6 +9,7 @@ import numpy as np
 
 from tf_regal import errors, ops
 from tf_regal.search import edges
+from tf_regal.search.control_edges import NONE, with_edges
 
 OBJECTIVES = ("runtime", "peak_memory")
 
@@ -47,6 +48,7 @@ class Task:
     default_device: int32 [ops]; where TensorFlow would put each op by itself.
     seed: of everything random. proposal: a `proposal.Proposal` for the keys of genetic searches, or None: uniform.
     progress: called with the number of evaluations made since the last call. trace: a `trace.Trace` to fill, or None.
+    may_hold: whether a Solution may hold ops back (`Solution.held`): no where no order will be enforced.
     """
 
     problem: object
@@ -57,6 +59,7 @@ class Task:
     progress: object = None
     proposal: object = None
     trace: object = None
+    may_hold: bool = True
 
     def __post_init__(self):
         if self.objective not in OBJECTIVES:
@@ -95,6 +98,7 @@ class Solution:
     """A candidate and its simulated run (with timeline).
 
     device int32 [ops]; priority float32 [ops], higher first; transfer_priority float32 [tensors, devices] or None;
+    held: int32 [k, 2], control edges (before, after) that are part of the candidate: a device may wait, to save memory, although an op is ready.
     run: what `Simulator.run(timeline=True)` gave; evaluations made; history float64 [generations, 2] (best, mean) or None.
     alternatives: other good solutions, best first, for where this one does not hold under the orders that TensorFlow may take.
     """
@@ -105,7 +109,14 @@ class Solution:
     run: object
     evaluations: int = 1
     history: np.ndarray | None = None
+    held: np.ndarray = dataclasses.field(default_factory=NONE.copy)
     alternatives: list = dataclasses.field(default_factory=list)
+
+
+def replay(task, solution, timeline=True):
+    """Simulates a Solution again, on the task's problem."""
+    simulator = make_simulator(with_edges(task.problem, solution.held)) if len(solution.held) else task.simulator
+    return simulator.run(solution.device, solution.priority, solution.transfer_priority, timeline=timeline)
 
 
 def make_simulator(problem):
