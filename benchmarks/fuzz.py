@@ -32,6 +32,7 @@ from tf_regal.devices import Topology
 from tf_regal.graph import task_graphs
 from tf_regal.plans import chrome_trace, planner
 from tf_regal.plans import plan as plan_lib
+from tf_regal.search import control_edges
 from tf_regal.settings import Settings
 
 HANG_S, LOADING_S = 120, 600
@@ -325,6 +326,10 @@ def damaged_seed(rng, seed):
 
 
 def check_best(problem, best):
+    hold = getattr(best, "hold", 0)
+    if hold:
+        order = np.argsort(-best.priority, kind="stable")
+        problem = control_edges.with_edges(problem, np.stack([order[:-hold], order[hold:]], 1))
     run = ops.Simulator(problem).run(best.device, best.priority, best.transfer_priority)
     assert (run.makespan, run.peak.tolist()) == (best.makespan, best.peak.tolist())
 
@@ -386,7 +391,10 @@ def local_search(rng):
         "objective": ["", None], "makespan_limit": [-1, 0, 2**63 - 1, 2**63, 1.5], "chains": [0, -1, 1, 2**31 - 1, 1.5], "memory": [0, -1, 2**31 - 1],
         "seed": [-1, 2**64 - 1, 2**64], "threads": [0, -1, 1000],
     }
-    options = {"objective": str(rng.choice(["runtime", "peak_memory"])), "seed": int(rng.integers(100)), "threads": int(rng.integers(1, 4))}
+    options = {
+        "objective": str(rng.choice(["runtime", "peak_memory"])), "seed": int(rng.integers(100)), "threads": int(rng.integers(1, 4)),
+        "hold": bool(rng.integers(2)),
+    }  # fmt: skip
     for name in rng.choice(list(wrong), rng.integers(0, 2), replace=False):
         options[str(name)] = wrong[name][rng.integers(len(wrong[name]))]
     starts = [tuple(random_candidate(rng, problem)) for _ in range(rng.integers(0, 5))]

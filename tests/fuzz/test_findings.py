@@ -169,3 +169,24 @@ def test_graph_def(change, match):
     change({node.name: node for node in graph_def.node})
     with pytest.raises(errors.GraphError, match=f"(?s)the GraphDef cannot be imported: .*({match})"):
         tf_regal.plan(graph_def, topology="2xCPU", evaluations=5, cache_dir=False)
+
+
+@pytest.mark.slow
+def test_graph_def_with_a_constant_of_another_type_than_it_says():
+    """TensorFlow's own import ends the process there."""
+    import tensorflow as tf
+
+    import tf_regal
+
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.raw_ops.Placeholder(dtype=tf.float32, shape=[4, 4], name="x")
+        tf.concat([x, x], tf.constant(0, tf.int64, name="axis"), name="z")
+    graph_def = graph.as_graph_def()
+    axis = next(node for node in graph_def.node if node.name == "axis")
+    axis.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(0.0, tf.float32))
+    with pytest.raises(errors.GraphError, match=r"damaged: constant 'axis' says that it is int64 and holds float32"):
+        tf_regal.plan(graph_def, topology="2xCPU", evaluations=5, cache_dir=False)
+    del axis.attr["value"]
+    with pytest.raises(errors.GraphError, match=r"damaged: constant 'axis' says that it is int64 and holds nothing"):
+        tf_regal.plan(graph_def, topology="2xCPU", evaluations=5, cache_dir=False)

@@ -1,6 +1,7 @@
 """Anything that can be planned → `Capture` (with TensorFlow's nodes) or `OpGraph` (without)."""
 
 import dataclasses
+import itertools
 import os
 import re
 
@@ -136,6 +137,11 @@ def _read_graph_def(graph_def, inputs, outputs, batch_size, default_device):
 
 def _check_graph_def(graph_def):
     """Grappler, which comes next, ends the process where an input, an attribute or an op is missing; importing says what is wrong."""
+    for node in itertools.chain(graph_def.node, *(function.node_def for function in graph_def.library.function)):
+        # Importing ends the process, too, where a shape depends on such a constant.
+        if node.op == "Const" and node.attr["dtype"].type != node.attr["value"].tensor.dtype:
+            said, held = (tf.dtypes.as_dtype(number).name if number else "nothing" for number in (node.attr["dtype"].type, node.attr["value"].tensor.dtype))
+            raise errors.GraphError(f"model: the GraphDef is damaged: constant {node.name!r} says that it is {said} and holds {held}. Write the file again.")
     try:
         with tf.Graph().as_default():
             tf.import_graph_def(graph_def, name="")
