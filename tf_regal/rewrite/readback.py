@@ -42,20 +42,21 @@ def read_back(capture, plan, function_graphs):
 def _waited_for(name, nodes, sent):
     """Names of the ops that a node has control edges from. sent: {key of a transfer: the node that sends}."""
     found = set()
-    for control in _controls(nodes[name]) if name in nodes else ():
+    for control in _controls(nodes.get(name)):
         found.add(control)
-        received = nodes.get(_producer(nodes[control].input[0])) if control in nodes and nodes[control].op == "Identity" else None
+        received = _first_input(nodes, nodes.get(control))
         if received is not None and received.op in _RECEIVES and _key(received) in sent:
-            found |= _controls(nodes[_producer(sent[_key(received)].input[0])])
+            found |= _controls(_first_input(nodes, sent[_key(received)]))
     return found
 
 
 def _controls(node):
-    return {text[1:] for text in node.input if text.startswith("^")}
+    return {text[1:] for text in node.input if text.startswith("^")} if node is not None else set()
 
 
-def _producer(text):
-    return text.lstrip("^").partition(":")[0]
+def _first_input(nodes, node):
+    """The node that makes the first input of one; None where there is none."""
+    return nodes.get(node.input[0].lstrip("^").partition(":")[0]) if node is not None and node.input else None
 
 
 def _key(node):
