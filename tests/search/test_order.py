@@ -210,3 +210,17 @@ def test_the_footprint_decides_where_it_is_given():
     same, _ = order.choose_edges(task, solution, all_orderable(task), "needed")
     assert edges.tolist() == same.tolist()
     assert run.peak.max() <= TOLERANCE * solution.run.peak.max()
+
+
+def test_held_back_are_only_ops_that_may_be_ordered():
+    """Of the solution's own edges, too; and where no order will be enforced the search makes none."""
+    held = 0
+    for seed in range(12):
+        task, solution = solved(seed, method="regal")
+        held += len(solution.held)
+        orderable = np.random.default_rng(seed).random(task.problem.n_ops) < 0.6
+        edges, _ = order.choose_edges(task, solution, orderable, "needed")
+        assert orderable[edges.ravel()].all()
+        task.may_hold = False
+        assert len(METHODS["regal"](task, Budget(200)).held) == 0
+    assert held > 0

@@ -44,10 +44,16 @@ int64_t MassNearPeak(const Timeline& timeline, int64_t peak) {
   return mass;
 }
 
+// The options, with ops held back only where that can help.
+LocalSearchOptions WithHold(LocalSearchOptions options, const Simulator& simulator) {
+  options.hold = options.hold && options.objective == Objective::kPeakMemory && simulator.problem().n_devices > 1;
+  return options;
+}
+
 }  // namespace
 
 LocalSearch::LocalSearch(const Simulator* simulator, const LocalSearchOptions& options, const std::vector<Seed>& starts)
-    : simulator_(*simulator), options_(options) {
+    : simulator_(*simulator), options_(WithHold(options, *simulator)) {
   CheckOptions(options_, starts.size());
   std::vector<Trial> found(starts.size());
   Workspace workspace;
@@ -65,7 +71,7 @@ LocalSearch::LocalSearch(const Simulator* simulator, const LocalSearchOptions& o
     chains_.back()->best = chains_.back()->current;
     // Where memory counts and there is time, it can pay that a device waits: what every second chain tries first. (Its current figures are
     // those without; that costs no evaluation, and they are only compared with.)
-    if (options_.hold && options_.objective == Objective::kPeakMemory && simulator_.problem().n_devices > 1 && i % 2 == 1) chains_.back()->current.state.hold = kHold;
+    if (options_.hold && i % 2 == 1) chains_.back()->current.state.hold = kHold;
   }
 }
 
@@ -75,8 +81,11 @@ void LocalSearch::Simulate(const Candidate& candidate, Trial* trial, Workspace* 
   const bool whole = static_cast<int>(trial->timeline.start_order.size()) == simulator_.problem().n_ops;
   if (trial->state.hold == 0) trial->state.order = trial->timeline.start_order;
   trial->fitness = MakeFitness(trial->evaluation, options_.objective, options_.makespan_limit);
-  if (!whole) trial->fitness.fill(INT64_MAX);  // the order was not topological: ops wait for one another
-  if (whole && options_.objective == Objective::kPeakMemory) trial->fitness[3] = MassNearPeak(trial->timeline, trial->fitness[2]);
+  if (!whole) {
+    trial->fitness.fill(INT64_MAX);  // the order was not topological: ops wait for one another
+  } else if (options_.objective == Objective::kPeakMemory) {
+    trial->fitness[3] = MassNearPeak(trial->timeline, trial->fitness[2]);
+  }
 }
 
 void LocalSearch::SimulateState(Trial* trial, Workspace* workspace) const {

@@ -14,7 +14,7 @@ constexpr int kHoldLeast = 2, kHoldMost = 64;
 }  // namespace
 
 Neighborhood::Neighborhood(const Simulator* simulator, Objective objective, bool hold)
-    : simulator_(*simulator), p_(simulator->problem()), objective_(objective), hold_(hold && objective == Objective::kPeakMemory) {
+    : simulator_(*simulator), p_(simulator->problem()), objective_(objective), hold_(hold) {
   Csr group_of_op;
   for (int o = 0; o < p_.n_ops; ++o) {
     group_of_op.idx.push_back(p_.group[o]);

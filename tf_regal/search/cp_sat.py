@@ -1,7 +1,7 @@
 """CP-SAT: an exact model of the simulator for a constraint solver, with bounds and proofs. Needs `ortools`.
 
 The model is docs/simulator.md. What it does not hold exactly it leaves out or makes easier, never harder, so that its bound holds for every run of the
-simulator; `proof.relaxed` names what that was for the problem at hand:
+simulator without added edges (a plan that holds ops back, `Solution.held`, may use less memory); `proof.relaxed` names what that was for the problem at hand:
 
 - "lanes": on a device with several lanes an op may wait although a lane is free; on all other devices and on links nothing ever does.
 - "waiting": so everywhere, where transfers block, or the problem is too large for the constraints that forbid it.
