@@ -55,7 +55,7 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
     # Beside the search, and small beside it: where time is short or the search small, nobody is shown it.
     if task.proposal is not None and settings.seconds is None and _SAMPLED_SHARE * settings.evaluations >= trace.SAMPLED_EVALUATIONS:
         task.trace.samples = trace.sample_proposal(task)
-    footprint = _footprint(problem, topology)
+    footprint = _footprint(problem, topology, default.run)
     synchronous = set(topology.kinds) == {"CPU"} and topology.n_devices > 1
     edges, run = order.choose_edges(real, solution, graph.orderable, settings.order, footprint, synchronous)
     if not (solution.run.feasible and run.feasible and _pays(run, default.run, problem, settings)):
@@ -104,10 +104,10 @@ def _figures(run, problem, topology, before=None):
     return Figures(run.makespan / 1e9, peaks, int(run.transfer_bytes), dict(zip(topology.names, chunks, strict=True)))
 
 
-def _footprint(problem, topology):
-    """Run → about the largest peak that a device's allocator will report, in bytes (two histories: many runs are compared)."""
+def _footprint(problem, topology, before):
+    """Run → the largest peak that a device's allocator is expected to report, in bytes."""
     kinds = [spec.kind for spec in topology.devices]
-    return lambda run: max(allocator.chunk_peaks(run, problem, kinds, histories=(0, 3)))
+    return lambda run: max(allocator.chunk_peaks(run, problem, kinds, before))
 
 
 def _bounds(task):

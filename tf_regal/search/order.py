@@ -16,7 +16,10 @@ _TOLERANCE = 1.02  # how much worse the objective may get for fewer edges and le
 _HELD_TOLERANCE = 1.005  # likewise, for fewer of the edges that hold ops back
 _LOOSE_TOLERANCE = 1.1  # where an edge does harm too
 _RANDOM_RUNS, _FEW_RUNS = 40, 2
+_OTHER_RUNS = 200  # with which is checked what was chosen by those
 _CHECKED = 4  # sets of edges that are looked at closely
+_BLOCKS = (16, 32, 64)  # into which edges are split, to leave out those that are not needed
+_MOST_TRIALS, _TRIED_OPS = 80, 500_000  # of that; the time for one is linear in the number of ops
 
 
 def choose_edges(task, solution, orderable, mode="needed", footprint=None, synchronous=False):
@@ -30,7 +33,7 @@ def choose_edges(task, solution, orderable, mode="needed", footprint=None, synch
 
     Where memory is the objective, a device that runs several ops at once loses speed to every edge. So chains of one op at a time and of
     as many as the device has lanes are both tried, from few ops to all: of those that keep the task's makespan limit and are within 2 %
-    of the lowest peak among them the fastest is taken.
+    of the lowest peak among them (persistent bytes aside) the fastest is taken, and edges that save nothing are left out.
 
     Args:
         task: with the problem as the devices run it (their real lanes).
@@ -72,10 +75,10 @@ def _fewest_held(task, solution, orderable, footprint):
         return held
     weight = _weights(task.problem, "peak_memory", solution.device)
     ranked = held[np.argsort(-weight[held[:, 1]], kind="stable")]
-    enough = _HELD_TOLERANCE * footprint(solution.run)
+    planned, fixed = footprint(solution.run), _persistent_at_peak(task.problem, solution.run)
     for share in _SHARES:
         some = _share(ranked, share)
-        if footprint(replay(task, dataclasses.replace(solution, held=some))) <= enough:
+        if footprint(replay(task, dataclasses.replace(solution, held=some))) - fixed <= _HELD_TOLERANCE * (planned - fixed):
             return some
     return held
 
@@ -111,13 +114,18 @@ def usual_run(task, solution, edges):
 
 
 def _fastest(task, solution, ranked, footprint):
-    """The fastest set of edges within the makespan limit and within 2 % of the lowest peak there."""
+    """The fastest set of edges within the makespan limit and within 2 % of the lowest peak there, without those that it does not need."""
 
     def key(run):
         late = max(0, run.makespan - task.makespan_limit) if task.makespan_limit is not None else 0
         return _figure(task, solution, run)[0], late, footprint(run)
 
     planned = footprint(solution.run)
+    fixed = _persistent_at_peak(task.problem, solution.run)
+
+    def near(found, lowest):
+        return found - fixed <= _TOLERANCE * (lowest - fixed)
+
     sets, seen = [], set()
     # The devices' own lanes first: the same peak costs less time there.
     for lanes in [task.problem.lanes, np.ones_like(task.problem.lanes)][: 2 if (task.problem.lanes > 1).any() else 1]:
@@ -129,17 +137,22 @@ def _fastest(task, solution, ranked, footprint):
             for random_runs in (_FEW_RUNS, _RANDOM_RUNS):
                 run = worst_run(task, solution, edges, random_runs)
                 found = key(run)
-                enough = found[:2] == (0, 0) and found[2] <= _TOLERANCE * planned
+                enough = found[0] == 0 and near(found[2], planned)
                 if not enough:
                     break
             sets.append((found, edges, run, enough))
-            if found[1] > 0 or enough:
+            if enough:
                 break  # more edges would only be slower
+    # What is too late may be early enough without the edges that are not needed.
+    lowest = min(sets, key=lambda one: (one[0][0], one[0][2], one[2].makespan))
+    if lowest[0][1] > 0:
+        edges, run = _without_needless(task, solution, *lowest[1:3], footprint, near)
+        sets.append((key(run), edges, run, True))
     excess, late, lowest = min(found for found, *_ in sets)
 
     def rank(one):
         found, edges, run, _ = one
-        close = found[:2] == (excess, late) and found[2] <= _TOLERANCE * lowest
+        close = found[:2] == (excess, late) and near(found[2], lowest)
         return (0, run.makespan, len(edges)) if close else (1, *found)
 
     sets.sort(key=rank)
@@ -150,20 +163,68 @@ def _fastest(task, solution, ranked, footprint):
         found = key(run)
         if best is None or found < best[0]:
             best = (found, edges, run)
-        if found[:2] == (excess, late) and found[2] <= _TOLERANCE * lowest:
-            return edges, run
-    return best[1], best[2]
+        if found[:2] == (excess, late) and near(found[2], lowest):
+            break
+    return _without_needless(task, solution, *best[1:], footprint, near)
 
 
-def worst_run(task, solution, edges, random_runs=_RANDOM_RUNS):
+def _without_needless(task, solution, edges, run, footprint, near):
+    """Leaves out edges where neither memory nor time gets more: blocks along the order, then smaller ones. → (edges, worst run).
+
+    What was left out for the orders tried is tried with others; where it fails there, half as much is left out.
+    """
+    if len(edges) == 0:
+        return edges, run
+    place = np.empty(task.problem.n_ops, np.int64)
+    place[solution.run.start_order] = np.arange(task.problem.n_ops)
+    edges = edges[np.argsort(place[edges[:, 1]], kind="stable")]
+    excess, lowest = _figure(task, solution, run)[0], footprint(run)
+    peak, planned = int(run.peak.max()), int(solution.run.peak.max())
+
+    def keeps(trial):
+        found = int(trial.peak.max())
+        return _figure(task, solution, trial)[0] <= excess and (found <= peak or near(found, planned)) and footprint(trial) <= lowest
+
+    kept, trials = np.ones(len(edges), bool), min(_MOST_TRIALS, _TRIED_OPS // task.problem.n_ops)
+    steps = [(kept, run)]
+    for blocks in _BLOCKS:
+        for block in np.array_split(np.arange(len(edges)), min(blocks, len(edges))):
+            if trials == 0 or not kept[block].any():
+                continue
+            trials -= 1
+            without = kept.copy()
+            without[block] = False
+            for random_runs in (_FEW_RUNS, _RANDOM_RUNS):
+                trial = worst_run(task, solution, edges[without], random_runs)
+                if trial.makespan > run.makespan or not keeps(trial):
+                    break
+            else:
+                kept, run = without, trial
+                steps.append((kept, run))
+    while len(steps) > 1:
+        other = worst_run(task, solution, edges[steps[-1][0]], _OTHER_RUNS, draw=1)
+        if keeps(other):
+            break
+        del steps[(len(steps) + 1) // 2 :]
+    kept, run = steps[-1]
+    return edges[kept], run
+
+
+def _persistent_at_peak(problem, run):
+    """Bytes that lie on the device with the largest peak whatever the order: tolerances are shares of the others."""
+    device = int(run.peak.argmax())
+    return int(problem.persistent[np.asarray(run.device) == device].sum())
+
+
+def worst_run(task, solution, edges, random_runs=_RANDOM_RUNS, draw=0):
     """The worst run found, by the objective, of the placement under the edges.
 
     Tried: ready ops first come, last come, heaviest first, in the planned order and its reverse, and in random orders. A sample: an order
-    that TensorFlow really takes may still be a little worse.
+    that TensorFlow really takes may still be a little worse. Another `draw`: other random orders.
     """
     simulator = make_simulator(with_edges(task.problem, edges))
     n = task.problem.n_ops
-    rng = np.random.default_rng(task.seed)
+    rng = np.random.default_rng([task.seed, draw] if draw else task.seed)
     none = np.zeros(n, np.float32)
     weight = _weights(task.problem, task.objective, solution.device).astype(np.float32)
     orders = [

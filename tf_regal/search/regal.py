@@ -27,7 +27,7 @@ INGREDIENTS = {
 }
 
 _SAMPLES_SHARE = 0.02  # of the evaluations, for the decoders
-_GENETIC_SHARE = 0.1   # of the evaluations and seconds
+_GENETIC_SHARE, _GENETIC_SHARE_ORDER = 0.1, 0.4  # of the evaluations and seconds; where only the order is to be found (one device)
 _CHAINS = 6            # at most; fewer where each would have no time to get anywhere
 _STEPS = 300           # evaluations of a chain, at least (but two chains in any case)
 _STARTS = 12           # placements that the local search may begin with
@@ -60,7 +60,7 @@ def run(task, budget, without=()):
     if task.trace is not None:
         task.trace.point("seeds", used, figure(task, best.run))
     starts = _distinct(found)[:_STARTS]
-    share = 1.0 if "local_search" in without else 0.0 if "genetic" in without else _GENETIC_SHARE
+    share = 1.0 if "local_search" in without else 0.0 if "genetic" in without else _GENETIC_SHARE if task.problem.n_devices > 1 else _GENETIC_SHARE_ORDER
     evaluations = int(budget.evaluations * share) - used
     if evaluations > len(found) or (share == 1.0 and evaluations > 0):
         evolved = brkga.run(searched, _part(budget, evaluations, share), seeds=[_seed(s) for s in found[:evaluations]], before=used)
