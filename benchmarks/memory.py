@@ -123,8 +123,8 @@ def main():
         f"Made by `python benchmarks/memory.py`: {SIZE} × {SIZE}, batch {BATCH}, random weights, {CALLS} calls each in turn, fresh process per row, "
         f"{args.evaluations} evaluations. Peaks above what was in use before the call, as `tf.config.experimental.get_memory_info` gives them "
         "(oneDNN's CPU allocator: whole chunks, those below 256 KiB not counted). Training: SGD with momentum. "
-        "No order of the ops can go below the lower bound, which is of the bytes that kernels ask for: where TensorFlow's own peak is there "
-        "already, nothing can be had.\n\n"
+        "No order of the ops can go below the lower bound (docs/simulator.md), which is of all bytes that kernels ask for, those in small chunks, too: "
+        "where TensorFlow's own peak is there already, nothing can be had.\n\n"
         + "\n".join(tables)
         + "\nPlanning time:\n\n"
         + planning

@@ -291,14 +291,45 @@ def possible_reuse(problem):
 
 
 def peak_bound(problem):
-    largest = max((working_set(problem, op) for op in range(problem.n_ops)), default=0)
     persistent = sum(problem.persistent.tolist())
+    everywhere = persistent + max(live_sets(problem), default=0)
     if problem.n_devices == 1:
-        return persistent + largest
+        return everywhere
     group = problem.group.tolist()
     beside = [sum(bytes_ for bytes_, g in zip(problem.persistent.tolist(), group, strict=True) if g == group[op]) for op in range(problem.n_ops)]
     together = max((working_set(problem, op) + beside[op] for op in range(problem.n_ops)), default=0)
-    return max(together, _ceil_divide(persistent, problem.n_devices))
+    return max(together, _ceil_divide(everywhere, problem.n_devices))
+
+
+def live_sets(problem):
+    """By op: bytes without persistent ones that all devices together must hold when it starts, in whatever order and wherever ops run."""
+    producer, view, size, lifetime = (x.tolist() for x in (problem.producer, problem.view, problem.size, problem.lifetime))
+    before = [set() for _ in range(problem.n_ops)]  # all ops that an op waits for
+
+    def ancestors(op):
+        if not before[op]:
+            for other in {producer[t] for t in problem.inputs(op).tolist()} | set(problem.control_inputs(op).tolist()):
+                before[op] |= {other} | ancestors(other)
+        return before[op]
+
+    buffers = {}  # tensor at the root of a chain of views → tensors that live in its buffer
+    for tensor in range(problem.n_tensors):
+        root = tensor
+        while lifetime[root] != 2 and view[root] >= 0:
+            root = view[root]
+        buffers.setdefault(root, []).append(tensor)
+    for op in range(problem.n_ops):
+        ancestors(op)
+    users = {t: [op for op in range(problem.n_ops) if t in problem.inputs(op).tolist()] for t in range(problem.n_tensors)}
+    reuse = possible_reuse(problem)
+    for op in range(problem.n_ops):
+        held = min(problem.scratch[op][problem.duration[op] >= 0].tolist())
+        held += sum(size[t] for t in range(problem.n_tensors) if producer[t] == op and view[t] < 0 and lifetime[t] != 2 and not reuse[t])
+        for root, tensors in buffers.items():
+            needed = any(lifetime[t] == 1 or any(user == op or op in before[user] for user in users[t]) for t in tensors)
+            if lifetime[root] != 2 and producer[root] in before[op] and needed:
+                held += size[root] if problem.n_devices == 1 else min(size[t] for t in tensors)
+        yield held
 
 
 def working_set(problem, op):

@@ -68,7 +68,10 @@ struct Problem {
   void CheckValues() const;
   void CheckTotals() const;
   void DropImpossibleReuse();
+  int32_t Root(int32_t tensor) const;  // whose buffer a tensor lives in
+  int64_t AllocatedAtLeast(int op) const;
   int64_t LargestWorkingSet() const;
+  int64_t LargestLiveSet() const;
 };
 
 }  // namespace tf_regal

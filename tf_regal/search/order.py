@@ -178,13 +178,17 @@ def _without_needless(task, solution, edges, run, footprint, near):
     place = np.empty(task.problem.n_ops, np.int64)
     place[solution.run.start_order] = np.arange(task.problem.n_ops)
     edges = edges[np.argsort(place[edges[:, 1]], kind="stable")]
-    excess, lowest = _figure(task, solution, run)[0], footprint(run)
-    peak, planned = int(run.peak.max()), int(solution.run.peak.max())
+    planned = int(solution.run.peak.max())
 
-    def keeps(trial):
+    def figures(run):
+        return _figure(task, solution, run)[0], int(run.peak.max()), footprint(run)
+
+    def keeps(trial, before):
+        excess, peak, lowest = before
         found = int(trial.peak.max())
-        return _figure(task, solution, trial)[0] <= excess and (found <= peak or near(found, planned)) and footprint(trial) <= lowest
+        return (found <= peak or near(found, planned)) and _figure(task, solution, trial)[0] <= excess and footprint(trial) <= lowest
 
+    before = figures(run)
     kept, trials = np.ones(len(edges), bool), min(_MOST_TRIALS, _TRIED_OPS // task.problem.n_ops)
     steps = [(kept, run)]
     for blocks in _BLOCKS:
@@ -196,15 +200,14 @@ def _without_needless(task, solution, edges, run, footprint, near):
             without[block] = False
             for random_runs in (_FEW_RUNS, _RANDOM_RUNS):
                 trial = worst_run(task, solution, edges[without], random_runs)
-                if trial.makespan > run.makespan or not keeps(trial):
+                if trial.makespan > run.makespan or not keeps(trial, before):
                     break
             else:
                 kept, run = without, trial
                 steps.append((kept, run))
-    while len(steps) > 1:
-        other = worst_run(task, solution, edges[steps[-1][0]], _OTHER_RUNS, draw=1)
-        if keeps(other):
-            break
+    if len(steps) > 1:
+        before = figures(worst_run(task, solution, edges, _OTHER_RUNS, draw=1))
+    while len(steps) > 1 and not keeps(worst_run(task, solution, edges[steps[-1][0]], _OTHER_RUNS, draw=1), before):
         del steps[(len(steps) + 1) // 2 :]
     kept, run = steps[-1]
     return edges[kept], run
