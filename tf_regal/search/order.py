@@ -16,7 +16,7 @@ _TOLERANCE = 1.02  # how much worse the objective may get for fewer edges and le
 _HELD_TOLERANCE = 1.005  # likewise, for fewer of the edges that hold ops back
 _LOOSE_TOLERANCE = 1.1  # where an edge does harm too
 _RANDOM_RUNS, _FEW_RUNS = 40, 2
-_OTHER_RUNS = 200  # with which is checked what was chosen by those
+_OTHER_RUNS, _OTHER_OPS = 200, 2_000_000  # with which is checked what was chosen by those; fewer for large graphs, but as many as those
 _CHECKED = 4  # sets of edges that are looked at closely
 _BLOCKS = (16, 32, 64)  # into which edges are split, to leave out those that are not needed
 _MOST_TRIALS, _TRIED_OPS = 80, 500_000  # of that; the time for one is linear in the number of ops
@@ -205,9 +205,10 @@ def _without_needless(task, solution, edges, run, footprint, near):
             else:
                 kept, run = without, trial
                 steps.append((kept, run))
+    others = max(_RANDOM_RUNS, min(_OTHER_RUNS, _OTHER_OPS // task.problem.n_ops))
     if len(steps) > 1:
-        before = figures(worst_run(task, solution, edges, _OTHER_RUNS, draw=1))
-    while len(steps) > 1 and not keeps(worst_run(task, solution, edges[steps[-1][0]], _OTHER_RUNS, draw=1), before):
+        before = figures(worst_run(task, solution, edges, others, draw=1))
+    while len(steps) > 1 and not keeps(worst_run(task, solution, edges[steps[-1][0]], others, draw=1), before):
         del steps[(len(steps) + 1) // 2 :]
     kept, run = steps[-1]
     return edges[kept], run
