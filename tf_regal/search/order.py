@@ -143,11 +143,16 @@ def _fastest(task, solution, ranked, footprint):
             sets.append((found, edges, run, enough))
             if enough:
                 break  # more edges would only be slower
-    # What is too late may be early enough without the edges that are not needed.
+    # What is too late may be early enough without the edges that are not needed: the lowest set, else the least late of
+    # those that are lower than what is in time.
     lowest = min(sets, key=lambda one: (one[0][0], one[0][2], one[2].makespan))
-    if lowest[0][1] > 0:
-        edges, run = _without_needless(task, solution, *lowest[1:3], footprint, near)
+    in_time = min(found for found, *_ in sets)
+    lower = [one for one in sets if one[0] > in_time and one[0][0] == lowest[0][0] and one[0][1] > 0 and one[0][2] < in_time[2]]
+    for _, edges, run, _ in ([lowest] if lowest[0][1] > 0 else []) + sorted(lower, key=lambda one: one[0][1])[:1]:
+        edges, run = _without_needless(task, solution, edges, run, footprint, near)
         sets.append((key(run), edges, run, True))
+        if sets[-1][0][1] == 0:
+            break
     excess, late, lowest = min(found for found, *_ in sets)
 
     def rank(one):
