@@ -1,6 +1,6 @@
 """Peak memory and step time, TensorFlow's own and planned, measured by the allocator on one CPU device.
 
-    python benchmarks/memory.py                 # the whole tables (about 6 minutes on two cores)
+    python benchmarks/memory.py                 # both tables (about 6 minutes on two cores)
     python benchmarks/memory.py --row NASNetMobile:inference
 
 Each row runs in a fresh process: the Keras application with random weights, 160 × 160, batch 8, planned for peak_memory with each

@@ -120,7 +120,8 @@ int64_t Problem::LargestLiveSet() const {
   }
 
   const int moments = std::min(n_ops, kMaxMoments);
-  std::vector<Row> after(n_ops), before(n_ops), needed(n_tensors);  // bit i: the op comes after (is, or comes before) the op of moment i in every order
+  // Bit i: in every order the op is or comes after, is or comes before, the op of moment i; a user of the buffer is or comes after it.
+  std::vector<Row> after(n_ops), before(n_ops), needed(n_tensors);
   std::vector<int64_t> change(kWords * 64 + 1);
   int64_t largest = 0;
   for (int first = 0; first < moments; first += kWords * 64) {

@@ -45,8 +45,7 @@ struct Buffers {
 Buffers FindBuffers(const Problem& p) {
   Buffers b{std::vector<int32_t>(p.n_tensors), std::vector<int32_t>(p.n_tensors, 0)};
   for (int t = 0; t < p.n_tensors; ++t) {
-    int root = t;
-    while (p.lifetime[root] != kLifetimePersistent && p.view[root] >= 0) root = p.view[root];
+    const int root = p.Root(t);
     b.of[t] = p.lifetime[root] == kLifetimePersistent ? -1 : root;
   }
   std::vector<int32_t> last(p.n_tensors, -1);

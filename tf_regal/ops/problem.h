@@ -60,6 +60,9 @@ struct Problem {
 
   int64_t TransferTime(int tensor, int src, int dst) const;
 
+  // The tensor whose buffer a tensor lives in: the end of its chain of views, or of those up to a persistent one.
+  int32_t Root(int32_t tensor) const;
+
   // Lower bounds of the makespan (ns) and of the largest per-device peak (bytes); see docs/simulator.md.
   std::pair<int64_t, int64_t> Bounds() const;
 
@@ -68,7 +71,6 @@ struct Problem {
   void CheckValues() const;
   void CheckTotals() const;
   void DropImpossibleReuse();
-  int32_t Root(int32_t tensor) const;  // whose buffer a tensor lives in
   int64_t AllocatedAtLeast(int op) const;
   int64_t LargestWorkingSet() const;
   int64_t LargestLiveSet() const;

@@ -16,7 +16,7 @@ _TOLERANCE = 1.02  # how much worse the objective may get for fewer edges and le
 _HELD_TOLERANCE = 1.005  # likewise, for fewer of the edges that hold ops back
 _LOOSE_TOLERANCE = 1.1  # where an edge does harm too
 _RANDOM_RUNS, _FEW_RUNS = 40, 2
-_OTHER_RUNS, _OTHER_OPS = 200, 2_000_000  # with which is checked what was chosen by those; fewer for large graphs, but as many as those
+_OTHER_RUNS, _OTHER_OPS = 200, 2_000_000  # orders that check what was chosen under those above; fewer (not below _RANDOM_RUNS) for large graphs
 _CHECKED = 4  # sets of edges that are looked at closely
 _BLOCKS = (16, 32, 64)  # into which edges are split, to leave out those that are not needed
 _MOST_TRIALS, _TRIED_OPS = 80, 500_000  # of that; the time for one is linear in the number of ops
@@ -143,13 +143,17 @@ def _fastest(task, solution, ranked, footprint):
             sets.append((found, edges, run, enough))
             if enough:
                 break  # more edges would only be slower
-    # What is too late may be early enough without the edges that are not needed: the lowest set, else the least late of
-    # those that are lower than what is in time.
-    lowest = min(sets, key=lambda one: (one[0][0], one[0][2], one[2].makespan))
-    in_time = min(found for found, *_ in sets)
-    lower = [one for one in sets if one[0] > in_time and one[0][0] == lowest[0][0] and one[0][1] > 0 and one[0][2] < in_time[2]]
-    for _, edges, run, _ in ([lowest] if lowest[0][1] > 0 else []) + sorted(lower, key=lambda one: one[0][1])[:1]:
-        edges, run = _without_needless(task, solution, edges, run, footprint, near)
+    # What is too late may be early enough without the edges that are not needed: the lowest of the sets that are lower than what is in time, else
+    # the least late of them.
+    best, pruned = min(found for found, *_ in sets), []
+    lower = [one for one in sets if one[0][0] == best[0] and one[0][1] > best[1] and one[0][2] < best[2]]
+    for choice in (lambda one: (one[0][2], one[2].makespan), lambda one: one[0][1]):
+        if not lower:
+            break
+        one = min(lower, key=choice)
+        lower.remove(one)
+        edges, run = _without_needless(task, solution, *one[1:3], footprint, near)
+        pruned.append(edges)
         sets.append((key(run), edges, run, True))
         if sets[-1][0][1] == 0:
             break
@@ -170,6 +174,8 @@ def _fastest(task, solution, ranked, footprint):
             best = (found, edges, run)
         if found[:2] == (excess, late) and near(found[2], lowest):
             break
+    if any(best[1] is edges for edges in pruned):
+        return best[1:]
     return _without_needless(task, solution, *best[1:], footprint, near)
 
 

@@ -60,7 +60,11 @@ def run(task, budget, without=()):
     if task.trace is not None:
         task.trace.point("seeds", used, figure(task, best.run))
     starts = _distinct(found)[:_STARTS]
-    share = 1.0 if "local_search" in without else 0.0 if "genetic" in without else _GENETIC_SHARE if task.problem.n_devices > 1 else _GENETIC_SHARE_ORDER
+    share = _GENETIC_SHARE if task.problem.n_devices > 1 else _GENETIC_SHARE_ORDER
+    if "genetic" in without:
+        share = 0.0
+    if "local_search" in without:
+        share = 1.0
     evaluations = int(budget.evaluations * share) - used
     if evaluations > len(found) or (share == 1.0 and evaluations > 0):
         evolved = brkga.run(searched, _part(budget, evaluations, share), seeds=[_seed(s) for s in found[:evaluations]], before=used)
