@@ -209,8 +209,9 @@ int Neighborhood::OtherDevice(int group, int device, Random* random) const {
   return __builtin_ctzll(rest);
 }
 
-// From one group to a quarter of all, every order of magnitude as likely.
+// One group often: small ops beside a long chain are worth moving one by one. Else up to a quarter of all, every order of magnitude as likely.
 int Neighborhood::ClusterSize(Random* random) const {
+  if (random->Below(3) == 0) return 1;
   return static_cast<int>(std::exp(random->Unit() * std::log(std::max(1.0, p_.n_groups / 4.0))));
 }
 
@@ -353,44 +354,47 @@ bool Neighborhood::LightenDevice(Random* random, State* state) {
   return Relocate(group, OtherDevice(group, peak_device_, random), ClusterSize(random), random, state);
 }
 
-bool Neighborhood::JoinTransfer(Random* random, State* state) {
+// The first step of that cause from a random place of the critical path on, or null.
+const Neighborhood::Step* Neighborhood::RandomStep(Cause cause, Random* random) {
   FindCriticalPath();
-  if (path_.empty()) return false;
-  // Any step may be drawn; the nearest transfer from there on is taken.
+  if (path_.empty()) return nullptr;
   const size_t begin = random->Below(static_cast<int64_t>(path_.size()));
   for (size_t k = 0; k < path_.size(); ++k) {
     const Step& step = path_[(begin + k) % path_.size()];
-    if (step.cause != Cause::kTransfer) continue;
-    const bool forward = random->Below(2) == 0;
-    const int op = forward ? step.other : step.op, to = forward ? step.op : step.other;
-    return Relocate(p_.group[op], schedule_->device[to], ClusterSize(random), random, state);
+    if (step.cause == cause) return &step;
   }
-  return false;
+  return nullptr;
+}
+
+bool Neighborhood::JoinTransfer(Random* random, State* state) {
+  const Step* step = RandomStep(Cause::kTransfer, random);
+  if (step == nullptr) return false;
+  const bool forward = random->Below(2) == 0;
+  const int op = forward ? step->other : step->op, to = forward ? step->op : step->other;
+  return Relocate(p_.group[op], schedule_->device[to], ClusterSize(random), random, state);
 }
 
 bool Neighborhood::RelieveDevice(Random* random, State* state) {
-  FindCriticalPath();
-  if (path_.empty()) return false;
-  const Step& step = path_[random->Below(static_cast<int64_t>(path_.size()))];
-  const int op = step.cause == Cause::kDevice && random->Below(2) == 0 ? step.other : step.op;
+  // Most often what waits for its device, and of the two the one that is in the way: on most of a long chain there is nothing to relieve.
+  const Step* step = random->Below(4) > 0 ? RandomStep(Cause::kDevice, random) : nullptr;
+  if (step == nullptr) {
+    FindCriticalPath();
+    if (path_.empty()) return false;
+    step = &path_[random->Below(static_cast<int64_t>(path_.size()))];
+  }
+  const int op = step->cause == Cause::kDevice && random->Below(4) > 0 ? step->other : step->op;
   return Relocate(p_.group[op], OtherDevice(p_.group[op], schedule_->device[op], random), ClusterSize(random), random, state);
 }
 
 bool Neighborhood::AdvanceCritical(Random* random, State* state) {
-  FindCriticalPath();
-  if (path_.empty()) return false;
-  const size_t begin = random->Below(static_cast<int64_t>(path_.size()));
-  for (size_t k = 0; k < path_.size(); ++k) {
-    const Step& step = path_[(begin + k) % path_.size()];
-    if (step.cause != Cause::kDevice) continue;
-    // Before the op that it waits for, or before one further back.
-    const int before = position_[step.other];
-    const int back = static_cast<int>(random->Below(2) == 0 ? 0 : random->Below(1 + std::min(before, 50)));
-    if (!CollectAncestors(step.op, before - back, kMaxAncestors)) return false;
-    MoveSetTo(before - back, state);
-    return true;
-  }
-  return false;
+  const Step* step = RandomStep(Cause::kDevice, random);
+  if (step == nullptr) return false;
+  // Before the op that it waits for, or before one further back.
+  const int before = position_[step->other];
+  const int back = static_cast<int>(random->Below(2) == 0 ? 0 : random->Below(1 + std::min(before, 50)));
+  if (!CollectAncestors(step->op, before - back, kMaxAncestors)) return false;
+  MoveSetTo(before - back, state);
+  return true;
 }
 
 bool Neighborhood::MoveCluster(Random* random, State* state) {

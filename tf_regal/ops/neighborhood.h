@@ -52,9 +52,18 @@ class Neighborhood {
   void Shake(Random* random, State* state);
 
  private:
+  // A step of the critical path: an op, and what it waited for.
+  enum class Cause : uint8_t { kStart, kInput, kTransfer, kDevice };
+  struct Step {
+    int32_t op;
+    Cause cause;
+    int32_t other;  // kInput, kTransfer: the producer; kDevice: the op that ran before
+  };
+
   bool Try(Move move, Random* random, State* state);
   void FindPeak();
   void FindCriticalPath();
+  const Step* RandomStep(Cause cause, Random* random);
   bool AdvanceConsumers(Random* random, State* state);
   bool DelayProducer(Random* random, State* state);
   bool LightenDevice(Random* random, State* state);
@@ -96,14 +105,7 @@ class Neighborhood {
   std::vector<int32_t> persistent_groups_;
   std::vector<int64_t> allocated_;  // by buffer
 
-  // The critical path, from its end: each op, and what it waited for.
-  enum class Cause : uint8_t { kStart, kInput, kTransfer, kDevice };
-  struct Step {
-    int32_t op;
-    Cause cause;
-    int32_t other;  // kInput, kTransfer: the producer; kDevice: the op that ran before
-  };
-  std::vector<Step> path_;
+  std::vector<Step> path_;        // the critical path, from its end
   std::vector<int64_t> arrival_;  // [n_tensors * n_devices]
 
   std::vector<int32_t> set_, queue_;
