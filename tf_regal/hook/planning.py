@@ -69,5 +69,8 @@ def verdict(plan):
         return figures
     if new > (1 - planner.MARGIN) * old:
         return f"{figures}: less than {planner.MARGIN:.0%} better than the default"
+    for note in plan.notes:
+        if note.startswith(planner.THREADS_NOTE):
+            return f"{figures}, but {note}"
     slowdown = plan.predicted.makespan_s / plan.default.makespan_s
     return f"{figures}: it would take {slowdown:.2f} times as long as the default, which is more than max_slowdown"

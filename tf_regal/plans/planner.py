@@ -9,11 +9,15 @@ from tf_regal import errors
 from tf_regal import problem as problem_lib
 from tf_regal.plans import allocator, details
 from tf_regal.plans.plan import Bounds, Figures, Plan, SearchInfo
-from tf_regal.search import METHODS, Budget, Task, method, order, robust, trace
+from tf_regal.search import METHODS, Budget, Task, executor, heuristics, method, order, robust, trace
 
 MARGIN = 0.02
 """A plan is applied only where it beats the default plan by this share of the objective."""
 
+THREADS_NOTE = "TensorFlow's threads by themselves"
+"""How the note begins of a plan that saves memory over the default plan, but too little over what TensorFlow's threads make of it."""
+
+_THREADS_MARGIN = 0.1  # what a device's threads need is predicted within this (docs/memory.md)
 _PROGRESS_AFTER_S = 1.0
 _SAMPLED_SHARE = 0.02
 
@@ -65,6 +69,10 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
             if real.key(other_run) < real.key(run):
                 other.evaluations = solution.evaluations
                 solution, edges, run = other, other_edges, other_run
+    pays, notes = _pays(run, default.run, problem, settings), [*graph.bindings, *graph.notes, *notes]
+    if pays and settings.objective == "peak_memory" and (note := _threads_do_as_well(real, run, default.run, topology, footprint)):
+        pays = False
+        notes.append(note)
     plan = Plan(
         ops=list(graph.names), device=solution.device, start_order=run.start_order.tolist(), edges=edges, start_ns=run.start, end_ns=run.end,
         transfers=details.transfers(problem, run), memory=details.memory(run),
@@ -72,7 +80,7 @@ def make_plan(graph, topology, settings, show_progress=False, propose=None):
         predicted=_figures(run, problem, topology, before=default.run), default=_figures(default.run, problem, topology),
         bounds=_bounds(real), objective=settings.objective, order_mode=settings.order, topology=topology, fingerprint=graph.fingerprint,
         search=SearchInfo(settings.method, solution.evaluations, round(seconds, 3), task.proposal and task.proposal.name, settings.seed),
-        pays=_pays(run, default.run, problem, settings), feasible=bool(run.feasible and solution.run.feasible), notes=[*graph.bindings, *graph.notes, *notes],
+        pays=pays, feasible=bool(run.feasible and solution.run.feasible), notes=notes,
         details=details.details(graph, problem, run, default.run, task.trace.to_json()),
     )
     if not plan.feasible:
@@ -122,6 +130,24 @@ def _pays(run, default, problem, settings):
     if settings.objective == "runtime":
         return run.makespan <= (1 - MARGIN) * default.makespan
     return bool(run.peak.max() <= (1 - MARGIN) * default.peak.max() and run.makespan <= makespan_limit(settings.max_slowdown, default.makespan))
+
+
+def _threads_do_as_well(task, run, default, topology, footprint):
+    """A note where the run's memory is not well below that of the order in which a device's threads run the ops by themselves; else "".
+
+    The default plan's peak is that of first come, first served; threads work depth first (`search.executor`), which may need much less. Both are
+    orders that TensorFlow may take. Only for one device with lanes that the default plan fits.
+    """
+    problem = task.problem
+    if problem.n_devices > 1 or problem.lanes[0] == 1 or np.any(default.peak > problem.capacity):
+        return ""
+    priority = heuristics.order_to_priority(executor.thread_pool_order(problem, int(problem.lanes[0])), problem.n_ops)
+    usual = task.simulator.run(task.default_device, priority, timeline=True)
+    held = sum(allocator.counted(problem.persistent.tolist(), topology.devices[0].kind))
+    planned, needed = footprint(run) - held, footprint(usual) - held
+    if planned <= (1 - _THREADS_MARGIN) * needed:
+        return ""
+    return f"{THREADS_NOTE} are expected to need {needed / 1e6:.3f} MB beside what stays, the plan {planned / 1e6:.3f}: less than {_THREADS_MARGIN:.0%} better"
 
 
 def _infeasible(plan, run, problem):
