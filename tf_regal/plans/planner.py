@@ -17,7 +17,7 @@ MARGIN = 0.02
 THREADS_NOTE = "TensorFlow's threads by themselves"
 """How the note begins of a plan that saves memory over the default plan, but too little over what TensorFlow's threads make of it."""
 
-_THREADS_MARGIN = 0.1  # what a device's threads need is predicted within this (docs/search.md)
+_THREADS_MARGIN = 0.1  # about as far as the prediction of what a device's threads need is off (docs/search.md)
 _PROGRESS_AFTER_S = 1.0
 _SAMPLED_SHARE = 0.02
 

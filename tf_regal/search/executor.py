@@ -2,7 +2,8 @@
 
 A thread that has run an op goes on with one of the ops that this made ready, the last; the others go to the thread's own queue, from which it takes
 the newest when nothing is left to go on with, and other threads, when they have nothing else, the oldest (`core/common_runtime/executor.cc` and Eigen's
-`NonBlockingThreadPool`). So each thread works depth first, which needs less memory than first come, first served.
+`NonBlockingThreadPool`). So each thread works depth first, which needs less memory than first come, first served. (Where the executor runs the kernels
+itself it is first come, first served: `order.usual_run`.)
 """
 
 import collections
@@ -10,10 +11,13 @@ import heapq
 
 import numpy as np
 
+from tf_regal.search.edges import Edges
+
 
 def thread_pool_order(problem, threads):
-    """The ops by their start, int32 [ops], where `threads` threads run them for the first device's durations. O(n log n)."""
-    successors, waits_for = _dependencies(problem)
+    """The ops by their start, int32 [ops], where `threads` threads run them for the first device's durations. O(edges + ops · threads)."""
+    edges = Edges(problem)
+    waits_for = edges.n_predecessors()
     duration = problem.duration[:, 0].tolist()
     going_on = [None] * threads  # what a thread does next
     queues = [collections.deque() for _ in range(threads)]
@@ -47,23 +51,9 @@ def thread_pool_order(problem, threads):
             return np.array(order, np.int32)
         now, _, op, thread = heapq.heappop(running)
         ready = []
-        for successor in successors[op]:
+        for successor in edges.successors(op):
             waits_for[successor] -= 1
             if waits_for[successor] == 0:
                 ready.append(successor)
         release(ready, thread)
         idle = sorted([*idle, thread])
-
-
-def _dependencies(problem):
-    """(successors per op, number of ops that each waits for), each dependency once."""
-    producer, inputs, control = problem.producer.tolist(), problem.input_idx.tolist(), problem.control_idx.tolist()
-    input_ptr, control_ptr = problem.input_ptr.tolist(), problem.control_ptr.tolist()
-    successors, waits_for = [[] for _ in range(problem.n_ops)], [0] * problem.n_ops
-    for op in range(problem.n_ops):
-        sources = {producer[t] for t in inputs[input_ptr[op] : input_ptr[op + 1]]}
-        sources.update(control[control_ptr[op] : control_ptr[op + 1]])
-        waits_for[op] = len(sources)
-        for source in sorted(sources):
-            successors[source].append(op)
-    return successors, waits_for
