@@ -3,8 +3,8 @@
 from pybind11.setup_helpers import Pybind11Extension
 from setuptools import find_packages, setup
 
-HEADERS = ("brkga", "heuristics", "local_search", "neighborhood", "objective", "paged", "partition", "problem", "random", "ranking", "simulator")
-SOURCES = ("binding", "bounds", "brkga", "heuristics", "local_search", "neighborhood", "partition", "problem", "ranking", "simulator")
+HEADERS = ("brkga", "estimator", "heuristics", "local_search", "neighborhood", "objective", "paged", "partition", "problem", "random", "ranking", "simulator")
+SOURCES = ("binding", "bounds", "brkga", "estimator", "heuristics", "local_search", "neighborhood", "partition", "problem", "ranking", "simulator")
 
 setup(
     # The shipped policies are a folder of their own in the source tree, and part of the package where it is installed.

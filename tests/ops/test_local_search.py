@@ -1,5 +1,6 @@
 """The core's local search and list heuristics, through `tf_regal.ops`."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from tf_regal import ops
 from tf_regal.search import control_edges
 
-from .cases import Graph, random_problem
+from .cases import Graph, random_candidate, random_problem
 
 
 def _start(problem, simulator):
@@ -30,10 +31,11 @@ def _problems():
     return [random_problem(rng, int(rng.integers(1, 40)), int(rng.integers(1, 5))) for _ in range(40)]
 
 
+@pytest.mark.parametrize("proposals", [1, 8])
 @pytest.mark.parametrize("objective", ["runtime", "peak_memory"])
-def test_best_is_valid_repeats_its_figures_and_is_no_worse_than_the_start(objective):
+def test_best_is_valid_repeats_its_figures_and_is_no_worse_than_the_start(objective, proposals):
     for problem in _problems():
-        simulator, search = _search(problem, objective=objective)
+        simulator, search = _search(problem, objective=objective, proposals=proposals)
         assert search.evaluations == 300
         best = search.best
         again = simulator.run(best.device, best.priority, best.transfer_priority)
@@ -47,12 +49,14 @@ def test_best_is_valid_repeats_its_figures_and_is_no_worse_than_the_start(object
         assert key(best) <= key(start)
 
 
-def test_result_does_not_depend_on_threads_or_on_how_the_run_is_cut():
+@pytest.mark.parametrize("proposals", [1, 8])
+def test_result_does_not_depend_on_threads_or_on_how_the_run_is_cut(proposals):
     problem = random_problem(np.random.default_rng(3), 60, 3)
     figures = []
     for threads, cuts in ((1, [1000]), (3, [1000]), (2, [400, 600, 1000])):
         simulator = ops.Simulator(problem)
-        search = ops.LocalSearch(simulator, objective="runtime", starts=[_start(problem, simulator)], chains=4, slack=0.02, threads=threads)
+        search = ops.LocalSearch(simulator, objective="runtime", starts=[_start(problem, simulator)], chains=4, slack=0.02, proposals=proposals,
+                                 threads=threads)
         for target in cuts:
             search.improve(1 + target)
         figures.append((search.best.makespan, search.best.device.tolist(), search.best.priority.tolist()))
@@ -85,7 +89,8 @@ def test_peak_is_lowered_within_the_makespan_limit():
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"chains": 0}, "chains is 0"), ({"memory": 0}, "memory is 0"), ({"threads": 0}, "threads is 0"), ({"slack": 1.0}, "slack is 1"),
+    ({"chains": 0}, "chains is 0"), ({"memory": 0}, "memory is 0"), ({"proposals": 0}, "proposals is 0"),
+    ({"threads": 0}, "threads is 0"), ({"slack": 1.0}, "slack is 1"),
     ({"horizon": 0}, "horizon is 0"), ({"makespan_limit": -1}, "makespan_limit is -1"), ({"objective": "speed"}, "objective is 'speed'"),
     ({"starts": []}, "starts is empty"), ({"starts": [(np.zeros(2, np.int32), np.zeros(2, np.float32), None)]}, "has 2 elements"),
 ])
@@ -226,3 +231,72 @@ def test_a_device_waits_where_that_saves_memory():
         search.improve(500)
         peaks.append(int(search.best.peak.max()))
     assert peaks == [201, 101]
+
+
+def _estimates(problem, rng):
+    """→ (the simulated run, the estimate of its order) of a random candidate."""
+    simulator = ops.Simulator(problem)
+    device, priority, _ = random_candidate(rng, problem)
+    run = simulator.run(device, priority, timeline=True)
+    return run, ops.estimate_schedule(simulator, run.start_order, device)
+
+
+def test_estimates_are_exact_on_one_device_with_one_lane():
+    rng = np.random.default_rng(5)
+    seen = 0
+    for _ in range(300):
+        problem = random_problem(rng, int(rng.integers(1, 40)), 1)
+        if problem.lanes[0] > 1 or problem.blocking_transfers:
+            continue
+        run, estimate = _estimates(problem, rng)
+        assert estimate == (run.makespan, run.peak[0])
+        seen += 1
+    assert seen > 40
+
+
+def test_estimated_makespans_are_exact_where_transfers_are_free():
+    rng = np.random.default_rng(6)
+    seen = 0
+    for _ in range(300):
+        problem = random_problem(rng, int(rng.integers(2, 40)), int(rng.integers(2, 5)))
+        if problem.blocking_transfers:
+            continue
+        problem = dataclasses.replace(problem, latency=np.zeros_like(problem.latency), ns_per_byte=np.zeros_like(problem.ns_per_byte))
+        run, (makespan, _) = _estimates(problem, rng)
+        assert makespan == run.makespan
+        seen += 1
+    assert seen > 100
+
+
+@pytest.mark.parametrize("order, device, message", [
+    ([0, 0], [0, 0], "no permutation"), ([0], [0, 0], "order has 1 elements"), ([0, 1], [0, 7], r"device\[1\] is 7"), ([0, 2], [0, 0], "no permutation"),
+])
+def test_bad_schedules_to_estimate(order, device, message):
+    graph = Graph()
+    graph.op()
+    graph.op()
+    simulator = ops.Simulator(graph.problem())
+    with pytest.raises(ValueError, match=message):
+        ops.estimate_schedule(simulator, np.array(order, np.int32), np.array(device, np.int32))
+
+
+def test_estimates_choose_better_changes():
+    """With the same number of simulations the search gets further where it simulates the most promising of eight changes."""
+    rng = np.random.default_rng(8)
+    ratios = {"runtime": [], "peak_memory": []}
+    for _ in range(4):
+        graph = Graph(devices=2, latency=20)
+        tensors = [graph.source(int(rng.integers(1, 100))) for _ in range(10)]
+        for _ in range(150):
+            inputs = rng.choice(len(tensors), 2, replace=False)
+            op = graph.op(int(rng.integers(1, 50)), inputs=[tensors[i] for i in inputs])
+            tensors.append(graph.tensor(op, int(rng.integers(1, 100))))
+        problem = graph.problem()
+        for objective, found in ratios.items():
+            figures = []
+            for proposals in (1, 8):
+                _, search = _search(problem, objective=objective, evaluations=500, chains=2, proposals=proposals)
+                figures.append(search.best.makespan if objective == "runtime" else search.best.peak.max())
+            found.append(figures[1] / figures[0])
+    assert np.mean(ratios["runtime"]) < 1
+    assert np.mean(ratios["peak_memory"]) < 1

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "brkga.h"
+#include "estimator.h"
 #include "heuristics.h"
 #include "local_search.h"
 #include "partition.h"
@@ -230,7 +231,7 @@ int64_t ToLimit(const py::object& makespan_limit) {
 }
 
 std::unique_ptr<LocalSearch> MakeLocalSearch(const Simulator& simulator, const std::string& objective, const py::object& makespan_limit,
-                                             int chains, int memory, double slack, int64_t horizon, bool hold, uint64_t seed, int threads,
+                                             int chains, int memory, double slack, int64_t horizon, int proposals, bool hold, uint64_t seed, int threads,
                                              const py::iterable& starts) {
   LocalSearchOptions options;
   options.objective = ParseObjective(objective);
@@ -239,10 +240,31 @@ std::unique_ptr<LocalSearch> MakeLocalSearch(const Simulator& simulator, const s
   options.memory = memory;
   options.slack = slack;
   options.horizon = horizon;
+  options.proposals = proposals;
   options.hold = hold;
   options.seed = seed;
   options.threads = threads;
   return std::make_unique<LocalSearch>(&simulator, options, ToSeeds(simulator.problem(), starts));
+}
+
+// (ns, bytes): makespan and largest peak.
+std::pair<int64_t, int64_t> EstimateSchedule(const Simulator& simulator, const Array<int32_t>& order, const Array<int32_t>& device, int32_t hold) {
+  const Problem& p = simulator.problem();
+  CheckLength("order", order.size(), p.n_ops);
+  CheckLength("device", device.size(), p.n_ops);
+  const std::vector<int32_t> ops(order.data(), order.data() + order.size()), devices(device.data(), device.data() + device.size());
+  const std::vector<float> priority(p.n_ops);
+  simulator.CheckCandidate({devices.data(), priority.data(), nullptr});
+  std::vector<int32_t> sorted = ops;
+  std::sort(sorted.begin(), sorted.end());
+  for (int i = 0; i < p.n_ops; ++i) {
+    if (sorted[i] != i) throw std::invalid_argument("order is no permutation of the ops");
+  }
+  Estimator estimator(&p, Objective::kRuntime, INT64_MAX);
+  Fitness bound;
+  bound.fill(INT64_MAX);
+  const Fitness estimate = estimator.Estimate(ops, devices, hold, bound);
+  return {estimate[2], estimate[3]};
 }
 
 // One double per op, or none.
@@ -356,10 +378,12 @@ PYBIND11_MODULE(_core, m) {
   m.def("partition", &PartitionGraph, py::arg("ptr"), py::arg("target"), py::arg("edge_weight"), py::arg("vertex_weight"), py::arg("shares"),
         py::arg("imbalance"), py::arg("seed") = 0);
 
+  m.def("estimate_schedule", &EstimateSchedule, py::arg("simulator"), py::arg("order"), py::arg("device"), py::arg("hold") = 0);
+
   py::class_<LocalSearch>(m, "LocalSearch")
       .def(py::init(&MakeLocalSearch), py::keep_alive<1, 2>(), py::arg("simulator"), py::kw_only(), py::arg("objective"),
            py::arg("makespan_limit") = py::none(), py::arg("chains") = 4, py::arg("memory") = 10, py::arg("slack") = 0.0,
-           py::arg("horizon") = 5000, py::arg("hold") = false, py::arg("seed") = 0,
+           py::arg("horizon") = 5000, py::arg("proposals") = 1, py::arg("hold") = false, py::arg("seed") = 0,
            py::arg("threads") = 1, py::arg("starts"))
       .def("improve", &LocalSearch::Improve, py::arg("evaluations"), py::call_guard<py::gil_scoped_release>())
       .def_property_readonly("evaluations", &LocalSearch::evaluations)

@@ -13,6 +13,7 @@ constexpr int64_t kRound = 50;      // steps of a chain between two comparisons 
 constexpr int64_t kPatience = 300;  // steps without a new best, after which the chain is shaken
 constexpr int64_t kReplacements = 10;  // how often within the horizon the worst chain is replaced by the best
 constexpr int32_t kHold = 8;         // of the chains that begin with ops held back
+constexpr int64_t kUnscreened = 4;     // one step in so many takes the first change, whatever its estimate: the estimator is blind to some gains
 constexpr int kFruitless = 20;      // moves that were not possible, one after the other, before a step is given up
 
 void CheckOptions(const LocalSearchOptions& o, size_t starts) {
@@ -23,6 +24,7 @@ void CheckOptions(const LocalSearchOptions& o, size_t starts) {
   within("chains", o.chains, kMaxPopulation);
   if (!(o.slack >= 0 && o.slack < 1)) fail("slack is " + std::to_string(o.slack) + "; expected 0 or more and below 1");
   if (o.horizon < 1) fail("horizon is " + std::to_string(o.horizon) + "; expected 1 or more");
+  within("proposals", o.proposals, kMaxPopulation);
   within("memory", o.memory, kMaxPopulation);
   within("threads", o.threads, kMaxThreads);
   if (o.makespan_limit < 0) fail("makespan_limit is " + std::to_string(o.makespan_limit) + "; it may not be negative");
@@ -98,6 +100,7 @@ void LocalSearch::SimulateState(Trial* trial, Workspace* workspace) const {
 
 void LocalSearch::Adopt(Chain* chain, const Trial& from) const {
   chain->current = from;
+  chain->rejected.clear();
   chain->past.assign(options_.memory, from.fitness);
   chain->neighborhood.SetSchedule(&chain->current.state, &chain->current.timeline, &chain->current.evaluation, chain->current.fitness);
 }
@@ -113,24 +116,61 @@ bool LocalSearch::Near(const Trial& trial, const Trial& best) const {
   return static_cast<double>(trial.fitness[level] - best.fitness[level]) < slack * static_cast<double>(scale[level]);
 }
 
+// A change of the current schedule in the chain's proposal; −1 where none was possible.
+int LocalSearch::Propose(Chain* chain) const {
+  chain->proposal = chain->current.state;
+  int move = -1;
+  for (int i = 0; i < kFruitless && move < 0; ++i) move = chain->neighborhood.Propose(&chain->random, &chain->proposal);
+  return move;
+}
+
+// The same, of several changes the one with the best estimate. One whose estimate was that of a change that has been refused is most likely that change:
+// without this the same mistake of the estimator would be simulated over and over.
+int LocalSearch::ProposeBest(Chain* chain) const {
+  chain->estimator.Expect(chain->current.evaluation);
+  Fitness best;
+  best.fill(INT64_MAX);
+  int move = -1;
+  for (int i = 0; i < options_.proposals; ++i) {
+    const int proposed = Propose(chain);
+    if (proposed < 0) continue;
+    const State& state = chain->proposal;
+    Fitness estimate = chain->estimator.Estimate(state.order, state.device, state.hold, best);
+    if (std::find(chain->rejected.begin(), chain->rejected.end(), estimate) != chain->rejected.end()) estimate.fill(INT64_MAX - 1);
+    if (estimate >= best) continue;
+    best = estimate;
+    move = proposed;
+    std::swap(chain->proposal, chain->trial.state);
+  }
+  if (move < 0) return Propose(chain);
+  std::swap(chain->proposal, chain->trial.state);
+  chain->rejected.push_back(best);
+  return move;
+}
+
 void LocalSearch::Steps(Chain* chain, int64_t count) const {
   for (; count > 0; --count) {
     Trial& current = chain->current;
     Trial& trial = chain->trial;
     const bool shake = ++chain->fruitless > kPatience;
-    trial.state = shake ? chain->best.state : current.state;
     int move = -1;
     if (shake) {
       chain->fruitless = 0;
+      chain->proposal = chain->best.state;
       chain->neighborhood.SetSchedule(&chain->best.state, &chain->best.timeline, &chain->best.evaluation, chain->best.fitness);
-      chain->neighborhood.Shake(&chain->random, &trial.state);
+      chain->neighborhood.Shake(&chain->random, &chain->proposal);
+    } else if (options_.proposals > 1 && chain->random.Below(kUnscreened) > 0) {
+      move = ProposeBest(chain);
+    } else {
+      move = Propose(chain);
     }
-    for (int i = 0; i < kFruitless && move < 0 && !shake; ++i) move = chain->neighborhood.Propose(&chain->random, &trial.state);
+    std::swap(trial.state, chain->proposal);
     SimulateState(&trial, &chain->workspace);
     if (move >= 0) chain->neighborhood.Reward(move, trial.fitness < current.fitness);
     const Fitness& past = chain->past[chain->steps % options_.memory];
     if (shake || trial.fitness <= current.fitness || trial.fitness <= past || Near(trial, chain->best)) {
       std::swap(current, trial);
+      chain->rejected.clear();
       if (current.fitness < chain->best.fitness) {
         chain->best = current;
         chain->fruitless = 0;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "brkga.h"
+#include "estimator.h"
 #include "neighborhood.h"
 #include "objective.h"
 #include "simulator.h"
@@ -21,6 +22,7 @@ struct LocalSearchOptions {
   // A candidate is taken, too, where it is worse than the chain's best by less than this share, which falls to 0 at `horizon` evaluations.
   double slack = 0.0;
   int64_t horizon = 5000;
+  int proposals = 1;  // changes per step, of which the one with the best estimate is simulated
   bool hold = false;  // whether ops may be held back; for kPeakMemory, and with more than one device
   uint64_t seed = 0;
   int threads = 1;
@@ -47,11 +49,16 @@ class LocalSearch {
   };
   struct Chain {
     Chain(const Simulator* simulator, const LocalSearchOptions& options, int index)
-        : neighborhood(simulator, options.objective, options.hold), random(options.seed, 0x10ca1, index) {}
+        : neighborhood(simulator, options.objective, options.hold),
+          estimator(&simulator->problem(), options.objective, options.makespan_limit),
+          random(options.seed, 0x10ca1, index) {}
     Neighborhood neighborhood;
+    Estimator estimator;
     Random random;
     Workspace workspace;
     Trial current, trial, best;
+    State proposal;
+    std::vector<Fitness> rejected;  // estimates of changes of the current schedule that were simulated and not taken
     std::vector<Fitness> past;
     int64_t steps = 0, fruitless = 0;  // in all; since the chain's best or its last shake
   };
@@ -60,6 +67,8 @@ class LocalSearch {
   void SimulateState(Trial* trial, Workspace* workspace) const;
   bool Near(const Trial& trial, const Trial& best) const;
   void Adopt(Chain* chain, const Trial& from) const;
+  int Propose(Chain* chain) const;
+  int ProposeBest(Chain* chain) const;
   void Steps(Chain* chain, int64_t count) const;
 
   const Simulator& simulator_;

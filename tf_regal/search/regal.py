@@ -22,6 +22,7 @@ INGREDIENTS = {
     "decoders": "samples of the heuristics with random factors: earliest finish for runtime, memory-greedy and depth-first for memory",
     "contraction": "ops without a choice of their own are placed with the op that decides for them",
     "genetic": "BRKGA from the seeds, before the local search",
+    "screening": "the local search simulates the most promising of several changes only, by a quick estimate",
     "holding": "for memory: the local search may let devices wait",
     "local_search": "late-acceptance hill climbing from the best that was found (without: BRKGA for the whole budget)",
 }
@@ -31,6 +32,7 @@ _GENETIC_SHARE, _GENETIC_SHARE_ORDER = 0.1, 0.4  # of the evaluations and second
 _CHAINS = 6            # at most; fewer where each would have no time to get anywhere
 _STEPS = 300           # evaluations of a chain, at least (but two chains in any case)
 _STARTS = 12           # placements that the local search may begin with
+_PROPOSALS = 8         # changes per simulated one of the local search
 _SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its beginning
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
@@ -73,7 +75,8 @@ def run(task, budget, without=()):
         best = task.best([best, evolved])
     evaluations = budget.evaluations - used
     if evaluations > 0 and "local_search" not in without and not budget.expired:
-        improved = _improve(task, budget, starts[:evaluations], evaluations, used, task.may_hold and "holding" not in without)
+        proposals = 1 if "screening" in without or task.problem.n_devices == 1 else _PROPOSALS  # for one device's order it gained nothing
+        improved = _improve(task, budget, starts[:evaluations], evaluations, used, task.may_hold and "holding" not in without, proposals)
         used += improved.evaluations
         best = task.best([best, improved])
     best = _with_timeline(task, best)
@@ -160,8 +163,8 @@ def samples(task, count, budget):
     return found
 
 
-def _improve(task, budget, starts, evaluations, before, hold):
-    """The local search, from the best of the starts; `before`: evaluations made so far. hold: whether it may hold ops back."""
+def _improve(task, budget, starts, evaluations, before, hold, proposals):
+    """The local search, from the best of the starts; `before`: evaluations made so far. hold: whether it may hold ops back. proposals: per evaluation."""
     horizon = evaluations
     if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
         made = budget.evaluations - evaluations
@@ -170,7 +173,7 @@ def _improve(task, budget, starts, evaluations, before, hold):
     chains = min(_CHAINS, max(2, horizon // _STEPS))
     search = ops.LocalSearch(
         task.simulator, objective=task.objective, makespan_limit=task.makespan_limit, chains=chains, slack=_SLACK[task.objective],
-        horizon=horizon, hold=hold, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
+        horizon=horizon, proposals=proposals, hold=hold, seed=task.seed, threads=budget.threads, starts=[_seed(s) for s in starts],
     )
     done = 0
     while True:
