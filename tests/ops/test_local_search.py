@@ -300,3 +300,11 @@ def test_estimates_choose_better_changes():
             found.append(figures[1] / figures[0])
     assert np.mean(ratios["runtime"]) < 1
     assert np.mean(ratios["peak_memory"]) < 1
+
+
+def test_a_device_may_have_more_lanes_than_there_are_ops():
+    graph = Graph(devices=2, lanes=2**20)
+    for _ in range(3):
+        graph.source(5, duration=7)
+    _, search = _search(graph.problem(), proposals=8)
+    assert search.best.makespan == 7

@@ -22,7 +22,7 @@ Estimator::Estimator(const Problem* problem, Objective objective, int64_t makesp
   buffers_.resize(residences + 1);
   end_.resize(p_.n_ops);
   first_lane_.assign(1, 0);
-  for (int lanes : p_.lanes) first_lane_.push_back(first_lane_.back() + lanes);
+  for (int lanes : p_.lanes) first_lane_.push_back(first_lane_.back() + std::min(lanes, std::max(1, p_.n_ops)));  // more can't be busy
   lanes_.resize(first_lane_.back());
   unfreed_.resize(first_lane_.back());
   oldest_.resize(d);

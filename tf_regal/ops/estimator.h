@@ -1,6 +1,6 @@
 // What a change of a schedule would do, at about a tenth of a simulation's cost: a single pass over the ops in the order of the schedule that is
 // changed, with no queues of events. The local search simulates only the most promising of several changes (docs/search.md has what that gains).
-// On one device with one lane, and without gaps, it is exact. Else the order stays what it was, except that one gap of each device or link is
+// On one device with one lane it is exact. Else the order stays what it was, except that one gap of each device or link is
 // filled, and memory is counted as if an op's copies were made, and its inputs freed, before the next op of the order starts.
 #ifndef TF_REGAL_OPS_ESTIMATOR_H_
 #define TF_REGAL_OPS_ESTIMATOR_H_
@@ -62,12 +62,12 @@ class Estimator {
   std::vector<int64_t> arrival_;       // [n_tensors * n_devices] ns; negative: −1 − the end of the producer, and not sent yet
   std::vector<Buffer> buffers_;        // [n_tensors * n_devices + 1]; the last one stands for all persistent buffers
   std::vector<int64_t> end_;           // [n_ops] ns
-  std::vector<int64_t> memory_, peak_;  // [n_devices]
+  std::vector<int64_t> memory_, peak_; // [n_devices]
   std::vector<Line> lanes_;            // of all devices
   std::vector<int32_t> first_lane_;    // [n_devices + 1]
   std::vector<int64_t> unfreed_;       // as lanes_: bytes that the ops that still run will free
   std::vector<int32_t> oldest_;        // [n_devices] which of these is next
-  std::vector<Line> links_;           // [n_devices * n_devices]
+  std::vector<Line> links_;            // [n_devices * n_devices]
   std::vector<int32_t> consumers_;     // [n_devices] of one tensor
 };
 
