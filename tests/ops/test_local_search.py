@@ -303,7 +303,7 @@ def test_estimates_choose_better_changes():
 
 
 def test_a_device_may_have_more_lanes_than_there_are_ops():
-    graph = Graph(devices=2, lanes=2**20)
+    graph = Graph(devices=2, lanes=2**20 - 1)
     for _ in range(3):
         graph.source(5, duration=7)
     _, search = _search(graph.problem(), proposals=8)
