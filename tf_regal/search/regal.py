@@ -33,6 +33,7 @@ _CHAINS = 6            # at most; fewer where each would have no time to get any
 _STEPS = 300           # evaluations of a chain, at least (but two chains in any case)
 _STARTS = 12           # placements that the local search may begin with
 _PROPOSALS = 8         # changes per simulated one of the local search
+_SCREENED_COST = 2.0   # of an evaluation with its estimates, in evaluations without
 _SLACK = {"runtime": 0.0, "peak_memory": 0.04}  # of the local search, at its beginning
 _SIGMAS = (0.05, 0.1, 0.2, 0.4)
 _ALTERNATIVES = 4
@@ -168,7 +169,7 @@ def _improve(task, budget, starts, evaluations, before, hold, proposals):
     horizon = evaluations
     if budget.seconds is not None:  # as many as there is time for, going by what an evaluation has taken so far
         made = budget.evaluations - evaluations
-        affordable = made / max(budget.elapsed, 1e-3) * max(budget.seconds - budget.elapsed, 0.0)
+        affordable = made / max(budget.elapsed, 1e-3) * max(budget.seconds - budget.elapsed, 0.0) / (_SCREENED_COST if proposals > 1 else 1.0)
         horizon = max(1, int(min(evaluations, affordable)))  # the smaller one first: endless seconds are no integer
     chains = min(_CHAINS, max(2, horizon // _STEPS))
     search = ops.LocalSearch(
