@@ -87,7 +87,7 @@ class LocalSearch:
     ) -> None:
         """slack: a candidate worse than the best by less than this share is taken too; the share falls to 0 at `horizon` evaluations.
 
-        proposals: of so many changes of a schedule the one with the best estimate is simulated (in three steps of four); estimates cost a tenth.
+        proposals: of so many changes of a schedule the one with the best estimate is simulated (in three steps of four).
         hold: for "peak_memory" with more than one device, whether ops may be held back (see `best`).
         """
     def improve(self, evaluations: int) -> None:

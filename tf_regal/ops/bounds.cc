@@ -35,6 +35,15 @@ void AddRuns(const Row& row, int64_t bytes, std::vector<int64_t>& change) {
 
 }  // namespace
 
+int64_t Problem::ShortestDuration(int op) const {
+  int64_t shortest = INT64_MAX;
+  for (int q = 0; q < n_devices; ++q) {
+    const int64_t x = duration[static_cast<size_t>(op) * n_devices + q];
+    if (x >= 0) shortest = std::min(shortest, x);
+  }
+  return shortest;
+}
+
 std::pair<int64_t, int64_t> Problem::Bounds() const {
   std::vector<int64_t> finish(n_ops, 0);
   int64_t critical_path = 0, work = 0, total_lanes = 0;
@@ -43,11 +52,7 @@ std::pair<int64_t, int64_t> Problem::Bounds() const {
     int64_t start = 0;
     for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) start = std::max(start, finish[producer[*t]]);
     for (const int32_t* c = control.begin(o); c != control.end(o); ++c) start = std::max(start, finish[*c]);
-    int64_t shortest = INT64_MAX;
-    for (int p = 0; p < n_devices; ++p) {
-      const int64_t x = duration[static_cast<size_t>(o) * n_devices + p];
-      if (x >= 0) shortest = std::min(shortest, x);
-    }
+    const int64_t shortest = ShortestDuration(o);
     finish[o] = start + shortest;
     critical_path = std::max(critical_path, finish[o]);
     work += shortest;

@@ -28,14 +28,7 @@ Estimator::Estimator(const Problem* problem, Objective objective, int64_t makesp
   oldest_.resize(d);
   tail_.assign(p_.n_ops, 0);
   for (auto o = p_.topological_order.rbegin(); o != p_.topological_order.rend(); ++o) {
-    const auto visit = [&](int successor) {
-      int64_t shortest = INT64_MAX;
-      for (size_t q = 0; q < d; ++q) {
-        const int64_t x = p_.duration[successor * d + q];
-        if (x >= 0) shortest = std::min(shortest, x);
-      }
-      tail_[*o] = std::max(tail_[*o], shortest + tail_[successor]);
-    };
+    const auto visit = [&](int successor) { tail_[*o] = std::max(tail_[*o], p_.ShortestDuration(successor) + tail_[successor]); };
     for (const int32_t* t = p_.outputs.begin(*o); t != p_.outputs.end(*o); ++t) std::for_each(p_.consumers.begin(*t), p_.consumers.end(*t), visit);
     std::for_each(p_.control_successors.begin(*o), p_.control_successors.end(*o), visit);
   }
@@ -46,8 +39,7 @@ Estimator::Estimator(const Problem* problem, Objective objective, int64_t makesp
 }
 
 void Estimator::Expect(const Evaluation& current) {
-  const int64_t peak = *std::max_element(current.peak.begin(), current.peak.end());
-  floor_ = peak - peak / 16;
+  floor_ = NearPeak(*std::max_element(current.peak.begin(), current.peak.end()));
   time_ = objective_ == Objective::kRuntime || static_cast<double>(current.makespan) > kFar * static_cast<double>(makespan_limit_);
   memory_counts_ = objective_ == Objective::kPeakMemory;
   for (int q = 0; q < p_.n_devices; ++q) {
@@ -123,7 +115,7 @@ Fitness Estimator::Run(const int32_t* order, const int32_t* device, int32_t hold
   const auto grown = [&](int q, int64_t memory) {
     peak_[q] = std::max(peak_[q], memory);
     peak = std::max(peak, memory);
-    mass += std::max<int64_t>(0, memory - floor_) >> 8;
+    mass += MassAbove(memory, floor_);
   };
   const auto signal = [&](int from, int q) { return end_[from] + (device[from] == q ? 0 : p_.latency[device[from] * d + q]); };
   for (int i = 0; i < n; ++i) {
@@ -154,9 +146,7 @@ Fitness Estimator::Run(const int32_t* order, const int32_t* device, int32_t hold
       const int count = p_.consumers.size(*t), at = *t * d;
       uint64_t others = 0;
       int uses = p_.lifetime[*t] == kLifetimeOutput;
-      if (d == 1) {
-        uses += count;
-      } else if (d == 2) {
+      if (d == 2) {  // without a branch on every consumer's device
         int elsewhere = 0;
         for (int c = 0; c < count; ++c) elsewhere += device[consumer[c]];
         if (q == 1) elsewhere = count - elsewhere;

@@ -1,4 +1,4 @@
-// What a change of a schedule would do, at about a tenth of a simulation's cost: a single pass over the ops in the order of the schedule that is
+// What a change of a schedule would do, at about an eighth of a simulation's cost: a single pass over the ops in the order of the schedule that is
 // changed, with no queues of events. The local search simulates only the most promising of several changes (docs/search.md has what that gains).
 // On one device with one lane it is exact. Else the order stays what it was, except that one gap of each device or link is
 // filled, and memory is counted as if an op's copies were made, and its inputs freed, before the next op of the order starts.

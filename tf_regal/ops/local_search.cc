@@ -31,15 +31,14 @@ void CheckOptions(const LocalSearchOptions& o, size_t starts) {
   if (starts == 0) fail("starts is empty; expected one or more");
 }
 
-// How much memory there is near the peak: bytes above kNear of it, summed over the moments when memory grew. Schedules with the same
-// peak differ in how many moments have to change before it falls.
+// How much memory there is near the peak, summed over the moments when memory grew.
 int64_t MassNearPeak(const Timeline& timeline, int64_t peak) {
-  const int64_t floor = peak - peak / 16;
+  const int64_t floor = NearPeak(peak);
   int64_t mass = 0;
   for (const auto& steps : timeline.memory) {
     int64_t before = 0;
     for (const auto& [time, bytes] : steps) {
-      if (bytes > floor && bytes > before) mass += std::min((bytes - floor) >> 8, int64_t{1} << 40);
+      if (bytes > before) mass += MassAbove(bytes, floor);
       before = bytes;
     }
   }

@@ -26,6 +26,11 @@ inline Fitness MakeFitness(const Evaluation& e, Objective objective, int64_t mak
   return {e.excess, std::max<int64_t>(0, e.makespan - makespan_limit), peak, e.makespan};
 }
 
+// Schedules with the same peak differ in how many moments have to change before it falls: what one moment at which memory grew to `bytes` adds to the
+// memory near the peak, which begins at `floor`. In units of 256 bytes, and never so large that a sum over moments overflows.
+inline int64_t NearPeak(int64_t peak) { return peak - peak / 16; }
+inline int64_t MassAbove(int64_t bytes, int64_t floor) { return std::clamp<int64_t>((bytes - floor) >> 8, 0, int64_t{1} << 40); }
+
 }  // namespace tf_regal
 
 #endif  // TF_REGAL_OPS_OBJECTIVE_H_

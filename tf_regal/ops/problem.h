@@ -59,6 +59,7 @@ struct Problem {
   void Finish();
 
   int64_t TransferTime(int tensor, int src, int dst) const;
+  int64_t ShortestDuration(int op) const;  // ns, of the devices where it may run
 
   // The tensor whose buffer a tensor lives in: the end of its chain of views, or of those up to a persistent one.
   int32_t Root(int32_t tensor) const;
