@@ -270,17 +270,40 @@ def bounds(problem):
 
 def makespan_bound(problem):
     fastest = [min(ns for ns in row if ns >= 0) for row in problem.duration.tolist()]
-    producer = problem.producer.tolist()
-    finish = {}
+    lanes = sum(problem.lanes.tolist())
+    before = _ancestors(problem)
+    after = [{op for op in range(problem.n_ops) if other in before[op]} for other in range(problem.n_ops)]
+    starts, from_end = _earliest_starts(before, fastest, lanes), _earliest_starts(after, fastest, lanes)
+    everything = set(range(problem.n_ops))
+    ends = [_earliest_start(everything, found, fastest, lanes) for found in (starts, from_end)]
+    return max(ends + [starts[op] + fastest[op] + from_end[op] for op in everything])
 
-    def finish_of(op):
-        if op not in finish:
-            before = [producer[t] for t in problem.inputs(op).tolist()] + problem.control_inputs(op).tolist()
-            finish[op] = fastest[op] + max((finish_of(p) for p in before), default=0)
-        return finish[op]
 
-    critical_path = max((finish_of(op) for op in range(problem.n_ops)), default=0)
-    return max(critical_path, _ceil_divide(sum(fastest), sum(problem.lanes.tolist())))
+def _earliest_starts(before, fastest, lanes):
+    starts = {}
+    for op in sorted(range(len(before)), key=lambda op: len(before[op])):
+        starts[op] = _earliest_start(before[op], starts, fastest, lanes)
+    return starts
+
+
+def _earliest_start(before, starts, fastest, lanes):
+    """Of an op that waits for all ops of the set `before`."""
+    paths = [starts[op] + fastest[op] for op in before]
+    shares = [start + _ceil_divide(sum(fastest[op] for op in before if starts[op] >= start), lanes) for start in {starts[op] for op in before}]
+    return max(paths + shares, default=0)
+
+
+def _ancestors(problem):
+    """By op: the set of all ops that it waits for, directly or not."""
+    before = [None] * problem.n_ops
+
+    def found(op):
+        if before[op] is None:
+            direct = {int(problem.producer[t]) for t in problem.inputs(op)} | set(problem.control_inputs(op).tolist())
+            before[op] = direct.union(*(found(other) for other in direct))
+        return before[op]
+
+    return [found(op) for op in range(problem.n_ops)]
 
 
 def possible_reuse(problem):
@@ -295,31 +318,38 @@ def peak_bound(problem):
     everywhere = persistent + max(live_sets(problem), default=0)
     if problem.n_devices == 1:
         return everywhere
-    group = problem.group.tolist()
-    beside = [sum(bytes_ for bytes_, g in zip(problem.persistent.tolist(), group, strict=True) if g == group[op]) for op in range(problem.n_ops)]
-    together = max((working_set(problem, op) + beside[op] for op in range(problem.n_ops)), default=0)
-    return max(together, _ceil_divide(everywhere, problem.n_devices))
+    allowed = _allowed(problem)
+    group, persistent = problem.group.tolist(), problem.persistent.tolist()
+    ops, devices = range(problem.n_ops), range(problem.n_devices)
+    fixed = [sum(persistent[op] for op in ops if allowed[group[op]] == {device}) for device in devices]
+
+    def together(op, device):
+        """What the device holds at least while it runs the op."""
+        own = sum(persistent[other] for other in ops if group[other] == group[op] and allowed[group[op]] != {device})
+        return working_set(problem, op) + fixed[device] + own
+
+    at_once = [min(together(op, device) for device in allowed[group[op]]) for op in ops]
+    return max([*fixed, *at_once, _ceil_divide(everywhere, problem.n_devices)])
+
+
+def _allowed(problem):
+    """By group: the set of devices where all of its ops may run."""
+    allowed = {}
+    for group, row in zip(problem.group.tolist(), problem.duration.tolist(), strict=True):
+        allowed[group] = allowed.get(group, set(range(problem.n_devices))) & {device for device, ns in enumerate(row) if ns >= 0}
+    return allowed
 
 
 def live_sets(problem):
     """By op: bytes without persistent ones that all devices together must hold when it starts, in whatever order and wherever ops run."""
     producer, view, size, lifetime = (x.tolist() for x in (problem.producer, problem.view, problem.size, problem.lifetime))
-    before = [set() for _ in range(problem.n_ops)]  # all ops that an op waits for
-
-    def ancestors(op):
-        if not before[op]:
-            for other in {producer[t] for t in problem.inputs(op).tolist()} | set(problem.control_inputs(op).tolist()):
-                before[op] |= {other} | ancestors(other)
-        return before[op]
-
+    before = _ancestors(problem)
     buffers = {}  # tensor at the root of a chain of views → tensors that live in its buffer
     for tensor in range(problem.n_tensors):
         root = tensor
         while lifetime[root] != 2 and view[root] >= 0:
             root = view[root]
         buffers.setdefault(root, []).append(tensor)
-    for op in range(problem.n_ops):
-        ancestors(op)
     users = {t: [op for op in range(problem.n_ops) if t in problem.inputs(op).tolist()] for t in range(problem.n_tensors)}
     reuse = possible_reuse(problem)
     for op in range(problem.n_ops):

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <queue>
 
 #include "problem.h"
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr int kWords = 8;             // of 64 ops each: a row is one cache line
 constexpr int kMaxMoments = 1 << 18;  // at which memory is bounded: the time is linear in these times the ops
+constexpr int kMaxVisits = 1 << 24;   // of ops that others wait for, in all: what is left out makes a start earlier, not wrong
+constexpr int kMinVisits = 64;        // of them, per op
 
 using Row = std::array<uint64_t, kWords>;
 
@@ -33,6 +36,81 @@ void AddRuns(const Row& row, int64_t bytes, std::vector<int64_t>& change) {
   }
 }
 
+int64_t CeilDivide(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+
+bool OnlyOne(uint64_t mask) { return (mask & (mask - 1)) == 0; }
+
+// When ops can start, and the ops in this order.
+struct Starts {
+  std::vector<int64_t> at;     // [n_ops]
+  std::vector<int32_t> order;  // from the earliest
+};
+
+// An op starts after the ops that it waits for, directly or not. Those of them that can't start before a time t run in `lanes` lanes from t on, so it
+// starts at the earliest at t plus their work divided by the lanes; t may be the start of any of them.
+Starts EarliestStarts(const Csr& predecessors, const Csr& successors, const std::vector<int64_t>& shortest, int64_t lanes) {
+  const int n_ops = static_cast<int>(shortest.size());
+  const int max_visits = n_ops == 0 ? 0 : std::max(kMinVisits, kMaxVisits / n_ops);
+  Starts starts{std::vector<int64_t>(n_ops, 0), {}};
+  std::vector<int32_t> place(n_ops), pending(n_ops), visited_by(n_ops, -1);
+  std::vector<double> reach;  // by place in the order: the latest start that the ops so far could give to an op that waits for all of them
+  std::priority_queue<std::pair<int64_t, int32_t>, std::vector<std::pair<int64_t, int32_t>>, std::greater<>> open;
+  std::priority_queue<int32_t> waited_for;  // places: the latest start first
+  for (int o = 0; o < n_ops; ++o) {
+    pending[o] = predecessors.size(o);
+    if (pending[o] == 0) open.emplace(0, o);
+  }
+
+  const auto start_of = [&](int32_t op) {
+    int64_t start = 0, work = 0;
+    const auto visit = [&](int32_t o) {
+      if (visited_by[o] == op) return;
+      visited_by[o] = op;
+      waited_for.push(place[o]);
+    };
+    for (const int32_t* p = predecessors.begin(op); p != predecessors.end(op); ++p) {
+      start = std::max(start, starts.at[*p] + shortest[*p]);
+      visit(*p);
+    }
+    for (int visits = 0; !waited_for.empty() && visits < max_visits; ++visits) {
+      const int32_t at = waited_for.top(), o = starts.order[at];
+      // No earlier t can give more than this; the factor is for rounding.
+      if ((reach[at] + static_cast<double>(work) / lanes) * (1 + 1e-12) <= start) break;
+      waited_for.pop();
+      work += shortest[o];
+      start = std::max(start, starts.at[o] + CeilDivide(work, lanes));
+      std::for_each(predecessors.begin(o), predecessors.end(o), visit);
+    }
+    waited_for = {};
+    return start;
+  };
+
+  while (!open.empty()) {
+    const int32_t o = open.top().second;
+    open.pop();
+    place[o] = static_cast<int32_t>(starts.order.size());
+    starts.order.push_back(o);
+    const double from = reach.empty() ? 0 : std::max(reach.back(), static_cast<double>(starts.at[o]));
+    reach.push_back(from + static_cast<double>(shortest[o]) / lanes);
+    for (const int32_t* s = successors.begin(o); s != successors.end(o); ++s) {
+      if (--pending[*s] > 0) continue;
+      starts.at[*s] = start_of(*s);
+      open.emplace(starts.at[*s], *s);
+    }
+  }
+  return starts;
+}
+
+// The same for an op that waits for all others: when they all can have ended.
+int64_t EndOfAll(const Starts& starts, const std::vector<int64_t>& shortest, int64_t lanes) {
+  int64_t end = 0, work = 0;
+  for (auto o = starts.order.rbegin(); o != starts.order.rend(); ++o) {
+    work += shortest[*o];
+    end = std::max(end, starts.at[*o] + CeilDivide(work, lanes));
+  }
+  return end;
+}
+
 }  // namespace
 
 int64_t Problem::ShortestDuration(int op) const {
@@ -45,23 +123,27 @@ int64_t Problem::ShortestDuration(int op) const {
 }
 
 std::pair<int64_t, int64_t> Problem::Bounds() const {
-  std::vector<int64_t> finish(n_ops, 0);
-  int64_t critical_path = 0, work = 0, total_lanes = 0;
-  for (int32_t l : lanes) total_lanes += l;
-  for (int o : topological_order) {
-    int64_t start = 0;
-    for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) start = std::max(start, finish[producer[*t]]);
-    for (const int32_t* c = control.begin(o); c != control.end(o); ++c) start = std::max(start, finish[*c]);
-    const int64_t shortest = ShortestDuration(o);
-    finish[o] = start + shortest;
-    critical_path = std::max(critical_path, finish[o]);
-    work += shortest;
+  const int64_t all = std::accumulate(persistent.begin(), persistent.end(), int64_t{0}) + LargestLiveSet();
+  if (n_devices == 1) return {ShortestMakespan(), all};
+  return {ShortestMakespan(), std::max(LargestWorkingSet(), CeilDivide(all, n_devices))};
+}
+
+int64_t Problem::ShortestMakespan() const {
+  Csr predecessors;
+  std::vector<int64_t> shortest(n_ops);
+  for (int o = 0; o < n_ops; ++o) {
+    shortest[o] = ShortestDuration(o);
+    for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) predecessors.idx.push_back(producer[*t]);
+    predecessors.idx.insert(predecessors.idx.end(), control.begin(o), control.end(o));
+    predecessors.ptr.push_back(static_cast<int32_t>(predecessors.idx.size()));
   }
-  const int64_t all_persistent = std::accumulate(persistent.begin(), persistent.end(), int64_t{0});
-  const int64_t makespan = std::max(critical_path, (work + total_lanes - 1) / total_lanes);
-  const int64_t all = all_persistent + LargestLiveSet();
-  if (n_devices == 1) return {makespan, all};
-  return {makespan, std::max(LargestWorkingSet(), (all + n_devices - 1) / n_devices)};
+  const Csr successors = Transpose(predecessors, n_ops);
+  const int64_t all_lanes = std::accumulate(lanes.begin(), lanes.end(), int64_t{0});
+  const Starts starts = EarliestStarts(predecessors, successors, shortest, all_lanes);
+  const Starts from_end = EarliestStarts(successors, predecessors, shortest, all_lanes);  // the earliest start of the graph turned around
+  int64_t makespan = std::max(EndOfAll(starts, shortest, all_lanes), EndOfAll(from_end, shortest, all_lanes));
+  for (int o = 0; o < n_ops; ++o) makespan = std::max(makespan, starts.at[o] + shortest[o] + from_end.at[o]);
+  return makespan;
 }
 
 int32_t Problem::Root(int32_t t) const {
@@ -88,6 +170,12 @@ int64_t Problem::LargestWorkingSet() const {
   std::vector<std::pair<int32_t, int64_t>> roots;  // (root tensor, bytes that it holds at least)
   std::vector<int64_t> group_persistent(n_groups, 0);
   for (int o = 0; o < n_ops; ++o) group_persistent[group[o]] += persistent[o];
+  // By device: the persistent memory of groups that may be nowhere else.
+  std::vector<int64_t> fixed(n_devices, 0);
+  for (int g = 0; g < n_groups; ++g) {
+    if (OnlyOne(allowed[g])) fixed[__builtin_ctzll(allowed[g])] += group_persistent[g];
+  }
+  largest = *std::max_element(fixed.begin(), fixed.end());
   for (int o = 0; o < n_ops; ++o) {
     roots.clear();
     for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) {
@@ -99,7 +187,12 @@ int64_t Problem::LargestWorkingSet() const {
       roots.emplace_back(root, bytes);
     }
     std::sort(roots.begin(), roots.end());
-    int64_t total = AllocatedAtLeast(o) + group_persistent[group[o]];
+    int64_t beside = INT64_MAX;
+    for (int p = 0; p < n_devices; ++p) {
+      if (allowed[group[o]] >> p & 1) beside = std::min(beside, fixed[p]);
+    }
+    if (!OnlyOne(allowed[group[o]])) beside += group_persistent[group[o]];
+    int64_t total = AllocatedAtLeast(o) + beside;
     for (size_t i = 0; i < roots.size(); ++i) {
       if (i == 0 || roots[i].first != roots[i - 1].first) total += roots[i].second;
     }

@@ -72,6 +72,7 @@ struct Problem {
   void CheckValues() const;
   void CheckTotals() const;
   void DropImpossibleReuse();
+  int64_t ShortestMakespan() const;
   int64_t AllocatedAtLeast(int op) const;
   int64_t LargestWorkingSet() const;
   int64_t LargestLiveSet() const;
