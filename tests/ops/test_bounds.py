@@ -2,6 +2,7 @@
 
 import pytest
 
+from . import core
 from .cases import LIFETIME_OUTPUT, LIFETIME_PERSISTENT, Graph
 
 
@@ -27,6 +28,54 @@ def test_work_is_divided_by_all_lanes_rounded_up(simulator):
     for _ in range(8):
         graph.op([5, 2])
     assert _bounds(simulator, graph)[0] == 6  # 16 / 3
+
+
+def _modules(simulator, *widths):
+    """The bound of modules one after the other on two devices: a split, as many ops of 10 ns side by side as its width says, a join."""
+    graph = Graph(devices=2)
+    last = []
+    for width in widths:
+        split = graph.source(1, duration=1) if not last else graph.tensor(graph.op(1, inputs=last), 1)
+        last = [graph.tensor(graph.op(10, inputs=[split]), 1) for _ in range(width)]
+    graph.op(1, inputs=last)
+    return _bounds(simulator, graph)[0]
+
+
+def test_what_an_op_waits_for_is_divided_by_the_lanes_before_it_starts(simulator):
+    """The critical path alone is 1 + 10 per module and 1, all the work divided by two devices is 6 and 31, or 43 with both modules."""
+    assert _modules(simulator, 6) == 1 + 30 + 1
+    assert _modules(simulator, 6, 1) == 1 + 30 + 1 + 10 + 1  # 36.5 of work, critical path 23
+    assert _modules(simulator, 6, 1, 5) == 1 + 30 + 1 + 10 + 1 + 25 + 1
+
+
+def test_what_comes_after_an_op_is_divided_by_the_lanes_too(simulator):
+    """A chain, then six ops side by side without a join; all work divided by two devices is 45."""
+    graph = Graph(devices=2)
+    first = graph.source(1, duration=30)
+    for _ in range(6):
+        graph.op(10, inputs=[first])
+    assert _bounds(simulator, graph)[0] == 30 + 30
+
+
+def test_work_that_need_not_be_done_before_an_op_does_not_delay_it(simulator):
+    graph = Graph(devices=2)
+    graph.op(10, after=[graph.op(1), graph.op(1)])
+    for _ in range(4):
+        graph.op(1)
+    assert _bounds(simulator, graph)[0] == 11
+
+
+def test_of_a_large_graph_only_so_much_of_what_ops_wait_for_is_looked_at():
+    """Three times five thousand ops side by side. All of it would give 3 * 2,500 ns and 2 for the joins; what is left out may only make the bound lower."""
+    graph = Graph(devices=2)
+    joins = []
+    for _ in range(3):
+        side_by_side = [graph.op(1, after=joins[-1:]) for _ in range(5000)]
+        joins.append(graph.op(1, after=side_by_side))
+    bound = core.bounds(graph.problem())[0]
+    assert 2500 + 2 * 500 < bound < 7503
+    graph.op(100_000, after=joins[-1:])
+    assert bound + 100_000 - 2500 <= core.bounds(graph.problem())[0] <= 107_503
 
 
 def _working_set():
@@ -75,6 +124,24 @@ def test_peak_on_several_devices_counts_what_the_group_of_an_op_holds(simulator)
     graph.op(1, inputs=[graph.source(10)], scratch=[4, 4], group=0)
     assert (first, second) == (0, 1)
     assert _bounds(simulator, graph)[1] == 10 + 4 + 7
+
+
+def test_peak_on_several_devices_counts_what_may_only_be_on_one_of_them(simulator):
+    graph = Graph(devices=2)
+    for _ in range(3):
+        graph.op([1, -1], persistent=10)
+    graph.op([-1, 1], persistent=4)
+    assert _bounds(simulator, graph)[1] == 30
+    graph.op([1, -1], inputs=[graph.source(7)], scratch=[2, 0])
+    assert _bounds(simulator, graph)[1] == 30 + 7 + 2
+
+
+def test_an_op_that_may_run_beside_less_is_taken_to_run_there(simulator):
+    graph = Graph(devices=2)
+    graph.op([1, -1], persistent=10)
+    graph.op([-1, 1], persistent=4)
+    graph.op(1, inputs=[graph.source(7)], scratch=[2, 2])
+    assert _bounds(simulator, graph)[1] == 4 + 7 + 2
 
 
 def test_scratch_is_the_smallest_of_the_allowed_devices(simulator):

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kWords = 8;             // of 64 ops each: a row is one cache line
 constexpr int kMaxMoments = 1 << 18;  // at which memory is bounded: the time is linear in these times the ops
-constexpr int kMaxVisits = 1 << 24;   // of ops that others wait for, in all: what is left out makes a start earlier, not wrong
+constexpr int kMaxVisits = 1 << 22;   // of ops that others wait for, in all: what is left out makes a start earlier, not wrong
 constexpr int kMinVisits = 64;        // of them, per op
 
 using Row = std::array<uint64_t, kWords>;
@@ -63,16 +63,18 @@ Starts EarliestStarts(const Csr& predecessors, const Csr& successors, const std:
 
   const auto start_of = [&](int32_t op) {
     int64_t start = 0, work = 0;
+    int visits = 0;
     const auto visit = [&](int32_t o) {
-      if (visited_by[o] == op) return;
+      if (visited_by[o] == op || visits == max_visits) return;
       visited_by[o] = op;
+      ++visits;
       waited_for.push(place[o]);
     };
     for (const int32_t* p = predecessors.begin(op); p != predecessors.end(op); ++p) {
       start = std::max(start, starts.at[*p] + shortest[*p]);
       visit(*p);
     }
-    for (int visits = 0; !waited_for.empty() && visits < max_visits; ++visits) {
+    while (!waited_for.empty()) {
       const int32_t at = waited_for.top(), o = starts.order[at];
       // No earlier t can give more than this; the factor is for rounding.
       if ((reach[at] + static_cast<double>(work) / lanes) * (1 + 1e-12) <= start) break;
