@@ -166,9 +166,15 @@ def test_summary():
     assert (a.or_default, a.or_default_low, a.or_default_high) == pytest.approx((0.2, 0.1, 0.3))
     assert a.gap_best == pytest.approx((0.4 + 0) / 2)
     assert a.gap_bound == pytest.approx((0.75 + 0) / 2)
-    assert a.best == 3 / 4
+    assert (a.best, a.near_bound, found.proven) == (3 / 4, 1 / 4, 1)
     assert (b.graphs, b.compared, b.runs, b.infeasible, b.worse_than_default) == (4, 2, 7, 3, 1)
     assert (b.improvement, b.low, b.high, b.best) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(("runs", "expected"), [({0: 102, 1: 100}, 1), ({0: 103, 1: 100}, 0), ({0: 100, 1: INFEASIBLE}, 0)])
+def test_near_the_bound_is_a_mean_of_at_most_one_percent_above_it(runs, expected):
+    (row,) = statistics.summarize([graph({"a": runs}, best_known=100, bound=100)], ["a"], "a").rows
+    assert row.near_bound == expected
 
 
 def test_summary_tells_who_took_more_evaluations():

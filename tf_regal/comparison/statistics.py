@@ -15,6 +15,9 @@ ROOM = 0.02
 BEST_WITHIN = 0.005
 """A method is best on a graph where no other one is better by more than this share."""
 
+NEAR_BOUND = 0.01
+"""A method is near the bound of a graph where its mean is above it by this share at most."""
+
 RESAMPLES = 10_000
 _ROUNDING = 1 + 1e-12
 
@@ -60,6 +63,7 @@ class Row:
     or_default, or_default_low, or_default_high: improvement and interval where an infeasible run counts as the default plan, which is what is kept
     then: over all graphs where both have a value so.
     headroom: the mean improvement as a share of the mean improvement that the best known would be, over the same graphs.
+    near_bound: share of all graphs of the set where its mean over the seeds is within NEAR_BOUND of the lower bound.
     best: share of all graphs of the set where it is best. worse_than_default: graphs where any run is worse than the default plan.
     runs, infeasible: runs, and how many of them exceed memory or makespan limit. over_budget: runs that took more evaluations than they were given.
     time_s: median of the runs.
@@ -77,6 +81,7 @@ class Row:
     gap_best: float | None
     gap_bound: float | None
     headroom: float | None
+    near_bound: float | None
     best: float | None
     worse_than_default: int
     runs: int
@@ -89,12 +94,13 @@ class Row:
 class Summary:
     """A set of graphs under one setting.
 
-    graphs, groups: how many. default_infeasible: graphs whose default plan is not feasible; unsolved: without any feasible result;
+    graphs, groups: how many. proven: graphs whose best known is the lower bound, so that nothing better exists. default_infeasible: graphs whose default plan is not feasible; unsolved: without any feasible result;
     baseline_infeasible: where no run of the baseline is feasible. rows: list of Row.
     """
 
     graphs: int
     groups: int
+    proven: int
     default_infeasible: int
     unsolved: int
     baseline_infeasible: int
@@ -176,6 +182,7 @@ def summarize(graphs, labels, baseline, budgets=None, resamples=RESAMPLES):
     return Summary(
         graphs=len(graphs),
         groups=len({graph.group for graph in graphs}),
+        proven=sum(graph.best_known == graph.bound for graph in graphs),
         default_infeasible=sum(graph.default is not None and not graph.default.feasible for graph in graphs),
         unsolved=sum(graph.best_known is None for graph in graphs),
         baseline_infeasible=sum(not any(o.feasible for o in graph.outcomes.get(baseline, {}).values()) for graph in graphs),
@@ -205,7 +212,8 @@ def _row(graphs, label, baseline, labels, budget, resamples):
         gap_best=_mean([gap(have[i], label, have[i].best_known) for i in compared]),
         gap_bound=_mean([gap(have[i], label, have[i].bound) for i in compared]),
         headroom=_headroom([improvements[i] for i in compared], [_possible(have[i], baseline) for i in compared]),
-        best=sum(is_best(graph, label, labels) for graph in graphs) / len(graphs) if graphs else None,
+        near_bound=_share(graphs, lambda graph: mean_value(graph, label) <= (1 + NEAR_BOUND) * _ROUNDING * graph.bound),
+        best=_share(graphs, lambda graph: is_best(graph, label, labels)),
         worse_than_default=sum(worse_than_default(graph, label) for graph in have),
         runs=len(runs),
         infeasible=sum(not outcome.feasible for outcome in runs),
@@ -280,6 +288,10 @@ def bootstrap_mean(values, groups, resamples=RESAMPLES, seed=0):
     drawn = np.random.default_rng(seed).integers(len(names), size=(resamples, len(names)))
     low, high = np.percentile(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1), [2.5, 97.5])
     return float(values.mean()), float(low), float(high)
+
+
+def _share(graphs, holds):
+    return sum(holds(graph) for graph in graphs) / len(graphs) if graphs else None
 
 
 def _mean(values):

@@ -6,13 +6,13 @@ NOTES = """\
 improvement: 1 - value / baseline's value; runs paired by seed, averaged over the seeds, then over the graphs; in brackets its 95 % interval when
 models (each in one mode, with all its batch sizes) are drawn again, 10,000 times. compared: graphs where both have a feasible result;
 improvement and gaps are over these. or default: improvement where an infeasible run counts as the default plan, which is what is kept then: over
-all graphs where both have a value so. headroom: the improvement as a share of what the best known would be. best: no other method's mean is more
-than 0.5 % better. below default: graphs where any run is worse than the default plan. Graphs with room: the best known is at least 2 % below the
+all graphs where both have a value so. headroom: the improvement as a share of what the best known would be. near bound: graphs where its mean is
+at most 1 % above the lower bound. best: no other method's mean is more than 0.5 % better. below default: graphs where any run is worse than the default plan. Graphs with room: the best known is at least 2 % below the
 baseline's median. Infeasible: above the memory or the makespan limit; such a run is never best and has no improvement. Time: median of the runs,
 on one thread."""
 
 HEADER = (
-    "method", "improvement", "95 % interval", "compared", "or default", "95 % interval", "headroom", "to best known", "to bound", "best",
+    "method", "improvement", "95 % interval", "compared", "or default", "95 % interval", "headroom", "to best known", "to bound", "near bound", "best",
     "below default", "infeasible", "time",
 )  # fmt: skip
 
@@ -30,7 +30,7 @@ def rows(summary, time_text):
             (
                 row.label, percent(row.improvement, sign=True), _interval(row.low, row.high), f"{row.compared}/{summary.graphs}",
                 percent(row.or_default, sign=True), _interval(row.or_default_low, row.or_default_high), percent(row.headroom), percent(row.gap_best),
-                percent(row.gap_bound), percent(row.best), str(row.worse_than_default), f"{row.infeasible}/{row.runs}",
+                percent(row.gap_bound), percent(row.near_bound), percent(row.best), str(row.worse_than_default), f"{row.infeasible}/{row.runs}",
                 "-" if row.time_s is None else time_text(row.time_s),
             )
         )  # fmt: skip
@@ -45,6 +45,7 @@ def counts(summary):
     """What is in a set of graphs, in one line."""
     parts = [f"{_number(summary.graphs, 'graph')} of {_number(summary.groups, 'model')}"]
     for count, what in (
+        (summary.proven, "whose best known is the lower bound, so the optimum"),
         (summary.default_infeasible, "whose default plan does not fit"),
         (summary.baseline_infeasible, "where the baseline found nothing feasible"),
         (summary.unsolved, "without any feasible result"),
