@@ -94,8 +94,8 @@ class Row:
 class Summary:
     """A set of graphs under one setting.
 
-    graphs, groups: how many. proven: graphs whose best known is the lower bound, so that nothing better exists. default_infeasible: graphs whose default plan is not feasible; unsolved: without any feasible result;
-    baseline_infeasible: where no run of the baseline is feasible. rows: list of Row.
+    graphs, groups: how many. proven: graphs whose best known is the lower bound, so that nothing better exists. default_infeasible: graphs
+    whose default plan is not feasible; unsolved: without any feasible result; baseline_infeasible: where no run of the baseline is feasible. rows: list of Row.
     """
 
     graphs: int

@@ -7,9 +7,9 @@ improvement: 1 - value / baseline's value; runs paired by seed, averaged over th
 models (each in one mode, with all its batch sizes) are drawn again, 10,000 times. compared: graphs where both have a feasible result;
 improvement and gaps are over these. or default: improvement where an infeasible run counts as the default plan, which is what is kept then: over
 all graphs where both have a value so. headroom: the improvement as a share of what the best known would be. near bound: graphs where its mean is
-at most 1 % above the lower bound. best: no other method's mean is more than 0.5 % better. below default: graphs where any run is worse than the default plan. Graphs with room: the best known is at least 2 % below the
-baseline's median. Infeasible: above the memory or the makespan limit; such a run is never best and has no improvement. Time: median of the runs,
-on one thread."""
+at most 1 % above the lower bound. best: no other method's mean is more than 0.5 % better. below default: graphs where any run is worse than the default
+plan. Graphs with room: the best known is at least 2 % below the baseline's median. Infeasible: above the memory or the makespan limit; such a run
+is never best and has no improvement. Time: median of the runs, on one thread."""
 
 HEADER = (
     "method", "improvement", "95 % interval", "compared", "or default", "95 % interval", "headroom", "to best known", "to bound", "near bound", "best",
