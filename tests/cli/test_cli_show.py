@@ -66,6 +66,14 @@ def test_text(run, plan, plan_file):
     assert max(map(len, result.out.splitlines())) <= 160
 
 
+def test_a_plan_at_the_lower_bound_is_called_the_optimum(plan):
+    at_bound = dataclasses.replace(plan.bounds, makespan_s=plan.predicted.makespan_s, peak_bytes=max(plan.predicted.peak_bytes.values()) - 1)
+    runtime, peak = (line for line in summary.full_text(summary.figures(dataclasses.replace(plan, bounds=at_bound), "plan.json")).splitlines()
+                     if line.lstrip().startswith(("runtime per call", "largest peak")))  # fmt: skip
+    assert runtime.rstrip().endswith("0: the optimum")
+    assert peak.rstrip().endswith("+0.0 %")
+
+
 def test_the_verdict_of_a_plan_that_does_not_pay(plan):
     text = summary.short_text(summary.figures(dataclasses.replace(plan, pays=False), "plan.json"))
     assert text.startswith("plan.json: not worth applying (too little to be gained): predicted runtime")

@@ -165,18 +165,22 @@ def _comparison(found):
             time_text(predicted["makespan_s"]),
             percent_text(found["change"]["makespan"]),
             time_text(bounds["makespan_s"]),
-            percent_text(found["gap"]["makespan"]),
+            _above(found["gap"]["makespan"]),
         ),
         (
             "largest peak of a device",
             *map(byte_text, peaks),
             percent_text(found["change"]["peak"]),
             byte_text(bounds["peak_bytes"]),
-            percent_text(found["gap"]["peak"]),
+            _above(found["gap"]["peak"]),
         ),
         ("moved between devices", *map(byte_text, moved), percent_text(_change(moved[1], moved[0])), "", ""),
     ]
     return table(rows)
+
+
+def _above(gap):
+    return "0: the optimum" if gap == 0 else percent_text(gap)
 
 
 def _devices(found):
