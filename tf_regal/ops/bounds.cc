@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <queue>
 
@@ -178,6 +179,14 @@ int64_t Problem::LargestWorkingSet() const {
     if (OnlyOne(allowed[g])) fixed[__builtin_ctzll(allowed[g])] += group_persistent[g];
   }
   largest = *std::max_element(fixed.begin(), fixed.end());
+  // By group: what the device of its ops holds at least; of the devices where they may run the one that holds least.
+  std::vector<int64_t> beside(n_groups, INT64_MAX);
+  for (int g = 0; g < n_groups; ++g) {
+    for (int p = 0; p < n_devices; ++p) {
+      if (allowed[g] >> p & 1) beside[g] = std::min(beside[g], fixed[p]);
+    }
+    if (!OnlyOne(allowed[g])) beside[g] += group_persistent[g];
+  }
   for (int o = 0; o < n_ops; ++o) {
     roots.clear();
     for (const int32_t* t = inputs.begin(o); t != inputs.end(o); ++t) {
@@ -189,12 +198,7 @@ int64_t Problem::LargestWorkingSet() const {
       roots.emplace_back(root, bytes);
     }
     std::sort(roots.begin(), roots.end());
-    int64_t beside = INT64_MAX;
-    for (int p = 0; p < n_devices; ++p) {
-      if (allowed[group[o]] >> p & 1) beside = std::min(beside, fixed[p]);
-    }
-    if (!OnlyOne(allowed[group[o]])) beside += group_persistent[group[o]];
-    int64_t total = AllocatedAtLeast(o) + beside;
+    int64_t total = AllocatedAtLeast(o) + beside[group[o]];
     for (size_t i = 0; i < roots.size(); ++i) {
       if (i == 0 || roots[i].first != roots[i - 1].first) total += roots[i].second;
     }
